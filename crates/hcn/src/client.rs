@@ -1,0 +1,1 @@
+//! [`Hcn`] over hnsd's socket.

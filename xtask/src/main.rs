@@ -1,0 +1,9 @@
+//! What CI and people run.
+
+mod bench;
+mod ci;
+mod dist;
+mod interop;
+mod tidy;
+
+fn main() {}
