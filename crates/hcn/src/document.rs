@@ -279,7 +279,7 @@ macro_rules! document {
         }
 
         impl $crate::document::Field for $name {
-            #[allow(unused_mut)]
+            #[allow(unused_mut, clippy::needless_update)]
             fn read(value: serde_json::Value, at: &$crate::document::Path<'_>) -> $crate::error::Result<Self> {
                 let mut document = Self { extra: $crate::document::object(value, at)?, ..Self::default() };
                 $( if let Some(value) = $crate::document::take(&mut document.extra, &[$key $(, $alias)*]) {

@@ -68,7 +68,7 @@ document! {
         "Health" health: Health,
         "Telemetry" telemetry: Value,
         "State" state: u16,
-        "SchemaVersion" schema_version: SchemaVersion,
+        "SchemaVersion" schema_version: SchemaVersion => always,
     }
 }
 

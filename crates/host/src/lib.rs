@@ -1,1 +1,15 @@
-//! host
+//! The edges of the operating system: what a service has to ask it for, one question a module.
+//!
+//! On Windows this is where Microsoft's own HNS is reached, behind the same trait as ours.
+
+#[cfg(unix)]
+pub mod adapter;
+pub mod clock;
+#[cfg(unix)]
+pub mod lock;
+#[cfg(unix)]
+pub mod port;
+#[cfg(unix)]
+pub mod socket;
+#[cfg(windows)]
+pub mod windows;

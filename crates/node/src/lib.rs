@@ -1,1 +1,3 @@
-//! node
+//! Assembles a node: services, sockets, clocks and tasks. The only maker of threads and listeners; no logic.
+
+pub mod hnsd;

@@ -1,0 +1,521 @@
+//! The service: many callers, one writer.
+//!
+//! Reads are answered from the published state and wait for nobody. Changes go to one thread that takes whatever has
+//! queued up, does it on drafts, makes the batch durable with one fsync, publishes the new state and only then
+//! answers. While it waits for the disk the next batch gathers, so that throughput grows with the number of callers.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::thread::JoinHandle;
+
+use arc_swap::ArcSwap;
+use hcn::api::{Events, Hcn, Kind};
+use hcn::error::{Error, Result, detail};
+use hcn::event::Event;
+use hcn::guest_network_service::GuestNetworkService;
+use hcn::load_balancer::LoadBalancer;
+use hcn::modify::ModifyRequest;
+use hcn::query::{Query, QueryFlags};
+use hcn::{Guid, parse};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use crate::build::Build;
+use crate::call::{self, Call};
+use crate::events::Hub;
+use crate::journal::{Change, FILE_NAME, Journal, JournalError};
+use crate::machine::Machine;
+use crate::operation::{Draft, World, endpoint, guest_network_service, load_balancer, namespace, network, route, schema};
+use crate::reservation::Reservations;
+use crate::state::State;
+use crate::switch::{self, Order, Switch};
+use crate::{filter, view};
+
+/// How many changes one fsync may carry.
+const BATCH: usize = 256;
+
+/// What a service is made of.
+pub struct Options {
+    /// Where the state is kept; none keeps it in memory only.
+    pub state_dir: Option<PathBuf>,
+    /// The build to run as.
+    pub build: Build,
+    /// The machine it runs on.
+    pub machine: Arc<dyn Machine>,
+    /// The switch that does what documents ask for.
+    pub switch: Arc<dyn Switch>,
+}
+
+/// A running service.
+pub struct Service {
+    published: Arc<ArcSwap<State>>,
+    world: Arc<World>,
+    jobs: Mutex<Option<Sender<Box<dyn Job>>>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    reservations: Reservations,
+}
+
+impl std::fmt::Debug for Service {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Service").field("profile", &self.world.build.profile.name).finish_non_exhaustive()
+    }
+}
+
+/// An answer that comes when the change is durable.
+#[derive(Debug)]
+pub struct Pending<T>(oneshot::Receiver<Result<T>>);
+
+impl<T> Pending<T> {
+    /// Waits for the answer. Not for asynchronous code, which awaits it instead.
+    pub fn wait(self) -> Result<T> {
+        self.0.blocking_recv().unwrap_or_else(|_| Err(stopped()))
+    }
+}
+
+impl<T> Future for Pending<T> {
+    type Output = Result<T>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T>> {
+        Pin::new(&mut self.0).poll(context).map(|answer| answer.unwrap_or_else(|_| Err(stopped())))
+    }
+}
+
+fn stopped() -> Error {
+    Error::ManagerStopped(detail("the service is stopping").remedy("try again when it is back"))
+}
+
+/// A change waiting to be made.
+trait Job: Send {
+    /// Makes the change on a draft.
+    fn run(&mut self, draft: &mut Draft<'_>) -> Result<()>;
+
+    /// Answers the caller.
+    fn finish(self: Box<Self>, outcome: Result<()>);
+}
+
+struct Typed<T, F> {
+    operation: Option<F>,
+    answer: Option<T>,
+    reply: oneshot::Sender<Result<T>>,
+}
+
+impl<T: Send, F: FnOnce(&mut Draft<'_>) -> Result<T> + Send> Job for Typed<T, F> {
+    fn run(&mut self, draft: &mut Draft<'_>) -> Result<()> {
+        if let Some(operation) = self.operation.take() {
+            self.answer = Some(operation(draft)?);
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, outcome: Result<()>) {
+        let Self { answer, reply, .. } = *self;
+        // A caller that hung up does not want its answer; the change stands.
+        _ = reply.send(outcome.and_then(|()| answer.ok_or_else(stopped)));
+    }
+}
+
+impl Service {
+    /// Reads the state, brings the switch up to date and starts.
+    pub fn start(options: Options) -> Result<Self, JournalError> {
+        let (journal, state) = match &options.state_dir {
+            Some(directory) => {
+                let journal = Journal::open(directory)?;
+                let state = journal.load(&directory.join(FILE_NAME))?;
+                (journal, state)
+            }
+            None => (Journal::in_memory()?, State::new()),
+        };
+        let world = Arc::new(World { build: options.build, machine: options.machine, hub: Arc::new(Hub::default()) });
+        let published = Arc::new(ArcSwap::from_pointee(state));
+        let (sender, receiver) = mpsc::channel();
+        let mut writer =
+            Writer { journal, switch: options.switch, world: world.clone(), published: published.clone(), behind: true };
+        writer.catch_up();
+        let thread = std::thread::Builder::new().name("hns-writer".into()).spawn(move || writer.run(&receiver));
+        let thread = thread.map_err(|error| JournalError::Io { doing: "start the writer".into(), cause: error.to_string() })?;
+        Ok(Self { published, world, jobs: Mutex::new(Some(sender)), writer: Mutex::new(Some(thread)), reservations: Reservations::default() })
+    }
+
+    /// Stops taking changes, finishes those under way, and tells followers good-bye.
+    pub fn stop(&self) {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(writer) = writer {
+            _ = writer.join();
+        }
+        self.world.hub.close();
+    }
+
+    /// The build it runs as.
+    pub fn build(&self) -> &Build {
+        &self.world.build
+    }
+
+    /// The events of the service.
+    pub fn hub(&self) -> &Arc<Hub> {
+        &self.world.hub
+    }
+
+    fn submit<T: Send + 'static>(&self, operation: impl FnOnce(&mut Draft<'_>) -> Result<T> + Send + 'static) -> Pending<T> {
+        let (reply, pending) = oneshot::channel();
+        let job = Box::new(Typed { operation: Some(operation), answer: None, reply });
+        let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = jobs.as_ref() {
+            // A writer that is gone drops the job, and with it the reply: the caller hears that the service stops.
+            _ = sender.send(job);
+        }
+        Pending(pending)
+    }
+
+    /// Begins to make an object. The document is read here, so that only sound ones reach the writer.
+    pub fn begin_create(&self, kind: Kind, network: Option<Guid>, id: Option<Guid>, settings: &str) -> Result<Pending<Guid>> {
+        let id = id.filter(|id| !id.is_nil());
+        Ok(match kind {
+            Kind::Network => {
+                let (document, spelling) = schema::network(settings)?;
+                self.submit(move |draft| network::create(draft, document, spelling, id))
+            }
+            Kind::Endpoint => {
+                let (document, name) = schema::endpoint(settings)?;
+                self.submit(move |draft| {
+                    let network = endpoint::network_of(draft, &document, &name, network)?;
+                    endpoint::create(draft, document, network, id)
+                })
+            }
+            Kind::Namespace => {
+                let document = schema::namespace(settings)?;
+                self.submit(move |draft| namespace::create(draft, document, id))
+            }
+            Kind::LoadBalancer => {
+                let document: LoadBalancer = parse(settings)?;
+                self.submit(move |draft| load_balancer::create(draft, document, id))
+            }
+            Kind::Route => {
+                let document = route::read(settings)?;
+                self.submit(move |draft| route::create(draft, document, id))
+            }
+            Kind::GuestNetworkService => {
+                let document: GuestNetworkService = parse(settings)?;
+                self.submit(move |draft| guest_network_service::create(draft, document, id))
+            }
+        })
+    }
+
+    /// Begins to change an object.
+    pub fn begin_modify(&self, kind: Kind, id: Guid, settings: &str) -> Result<Pending<()>> {
+        Ok(match kind {
+            Kind::LoadBalancer => {
+                let change = load_balancer::read_change(settings)?;
+                self.submit(move |draft| load_balancer::modify(draft, id, change))
+            }
+            Kind::Route => {
+                let document = route::read(settings)?;
+                self.submit(move |draft| route::modify(draft, id, document))
+            }
+            Kind::Network | Kind::Endpoint | Kind::Namespace | Kind::GuestNetworkService => {
+                let request: ModifyRequest = parse(settings)?;
+                self.submit(move |draft| match kind {
+                    Kind::Network => network::modify(draft, id, request),
+                    Kind::Endpoint => endpoint::modify(draft, id, request),
+                    Kind::Namespace => namespace::modify(draft, id, request),
+                    _ => guest_network_service::modify(draft, id, &request),
+                })
+            }
+        })
+    }
+
+    /// Begins to delete an object.
+    pub fn begin_delete(&self, kind: Kind, id: Guid) -> Pending<()> {
+        let delete = match kind {
+            Kind::Network => network::delete,
+            Kind::Endpoint => endpoint::delete,
+            Kind::Namespace => namespace::delete,
+            Kind::LoadBalancer => load_balancer::delete,
+            Kind::Route => route::delete,
+            Kind::GuestNetworkService => guest_network_service::delete,
+        };
+        self.submit(move |draft| delete(draft, id))
+    }
+
+    /// Begins a call of the older interface.
+    pub fn begin_call(&self, method: &str, path: &str, request: &str) -> Result<Pending<Value>> {
+        let call = Call::parse(method, path, request)?;
+        if call.is_read() {
+            let (reply, pending) = oneshot::channel();
+            _ = reply.send(call.read(&self.published.load(), &self.world));
+            return Ok(Pending(pending));
+        }
+        Ok(self.submit(move |draft| call.write(draft)))
+    }
+
+    /// The counters of an endpoint.
+    pub fn endpoint_stats(&self, id: Guid) -> Result<Value> {
+        call::stats(&self.published.load(), id)
+    }
+
+    /// The addresses of an endpoint.
+    pub fn endpoint_addresses(&self, id: Guid) -> Result<Value> {
+        call::addresses(&self.published.load(), id)
+    }
+
+    /// Whether a namespace or an endpoint names a container.
+    pub fn has_container(&self, container: &str) -> bool {
+        self.published.load().has_container(container)
+    }
+
+    /// Ports of the host that guests have reserved.
+    pub fn reservations(&self) -> &Reservations {
+        &self.reservations
+    }
+
+    /// Reserves a port, or some in a row.
+    pub fn reserve_port(&self, request: &str) -> Result<Value> {
+        self.reservations.reserve(request, self.world.machine.as_ref())
+    }
+
+    /// What the build has, by name.
+    pub fn features(&self) -> Value {
+        let (major, minor) = self.world.build.version();
+        let (features, limits, defects) = self.world.build.items();
+        json!({
+            "Profile": self.world.build.profile.name,
+            "Version": {"Major": major, "Minor": minor},
+            "Features": features,
+            "Limits": limits,
+            "Defects": defects,
+        })
+    }
+
+    /// How many objects there are, by kind.
+    pub fn metrics(&self) -> Value {
+        let state = self.published.load();
+        json!({
+            "Networks": state.networks.len(),
+            "Endpoints": state.endpoints.len(),
+            "Namespaces": state.namespaces.len(),
+            "LoadBalancers": state.load_balancers.len(),
+            "Routes": state.routes.len(),
+            "GuestNetworkServices": state.guest_network_services.len(),
+            "Revision": state.next_revision - 1,
+            "Events": self.world.hub.newest(),
+        })
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Hcn for Service {
+    fn enumerate(&self, kind: Kind, query: &str) -> Result<Vec<Guid>> {
+        let filter = Query::parse(query)?.filter()?;
+        Ok(filter::enumerate(&self.published.load(), kind, filter))
+    }
+
+    fn create(&self, kind: Kind, network: Option<Guid>, id: Option<Guid>, settings: &str) -> Result<Guid> {
+        self.begin_create(kind, network, id, settings)?.wait()
+    }
+
+    fn query(&self, kind: Kind, id: Guid, query: &str) -> Result<Value> {
+        let query = Query::parse(query)?;
+        let state = self.published.load();
+        let record = state.get(kind, id).ok_or_else(|| kind.not_found(id))?;
+        Ok(show(&state, &record, &query))
+    }
+
+    fn modify(&self, kind: Kind, id: Guid, settings: &str) -> Result<()> {
+        self.begin_modify(kind, id, settings)?.wait()
+    }
+
+    fn delete(&self, kind: Kind, id: Guid) -> Result<()> {
+        self.begin_delete(kind, id).wait()
+    }
+
+    fn call(&self, method: &str, path: &str, request: &str) -> Result<Value> {
+        self.begin_call(method, path, request)?.wait()
+    }
+
+    fn events(&self) -> Result<Events> {
+        let hub = self.world.hub.clone();
+        let after = hub.newest();
+        Ok(Box::new(Followed { hub, after, waiting: Vec::new().into_iter(), ended: false }))
+    }
+
+    fn list(&self, kind: Kind, query: &str) -> Result<Vec<Value>> {
+        let query = Query::parse(query)?;
+        let state = self.published.load_full();
+        let ids = filter::enumerate(&state, kind, query.filter()?);
+        Ok(ids.into_iter().filter_map(|id| state.get(kind, id)).map(|record| show(&state, &record, &query)).collect())
+    }
+}
+
+fn show(state: &State, record: &crate::record::AnyRecord, query: &Query) -> Value {
+    match query.wants_v2() {
+        true => view::v2(state, record, query.flags.has(QueryFlags::DETAILED)),
+        false => view::v1(state, record),
+    }
+}
+
+/// Events one by one, as a blocking iterator.
+struct Followed {
+    hub: Arc<Hub>,
+    after: u64,
+    waiting: std::vec::IntoIter<Event>,
+    ended: bool,
+}
+
+impl Iterator for Followed {
+    type Item = Result<Event>;
+
+    fn next(&mut self) -> Option<Result<Event>> {
+        while !self.ended {
+            if let Some(event) = self.waiting.next() {
+                self.after = event.sequence;
+                return Some(Ok(event));
+            }
+            self.hub.wait(self.after);
+            match self.hub.after(self.after) {
+                Ok(events) => {
+                    self.ended = events.is_empty() && self.hub.is_closed();
+                    self.waiting = events.into_iter();
+                }
+                Err(error) => {
+                    self.ended = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+        None
+    }
+}
+
+/// The one thread that changes the state.
+struct Writer {
+    journal: Journal,
+    switch: Arc<dyn Switch>,
+    world: Arc<World>,
+    published: Arc<ArcSwap<State>>,
+    /// Whether the switch may lack something that the state has.
+    behind: bool,
+}
+
+impl Writer {
+    fn run(&mut self, jobs: &Receiver<Box<dyn Job>>) {
+        while let Ok(first) = jobs.recv() {
+            let mut batch = vec![first];
+            batch.extend(jobs.try_iter().take(BATCH - 1));
+            self.commit(batch);
+        }
+    }
+
+    /// Makes a batch of changes: each by itself succeeds or leaves no trace; all that succeeded become durable together.
+    fn commit(&mut self, batch: Vec<Box<dyn Job>>) {
+        let world = self.world.clone();
+        let mut draft = Draft::new(State::clone(&self.published.load()), &world);
+        let mut outcomes: Vec<(Box<dyn Job>, Result<()>)> = Vec::with_capacity(batch.len());
+        for mut job in batch {
+            let (before, changes, events) = (draft.state.clone(), draft.changes.len(), draft.events.len());
+            let outcome = run_guarded(job.as_mut(), &mut draft);
+            if outcome.is_err() {
+                draft.state = before;
+                draft.changes.truncate(changes);
+                draft.events.truncate(events);
+            }
+            outcomes.push((job, outcome));
+        }
+        let durable = match draft.changes.is_empty() {
+            true => Ok(()),
+            false => self.journal.commit(&draft.changes, &draft.state).map_err(|error| not_durable(&error)),
+        };
+        if durable.is_ok() {
+            let Draft { state, changes, events, .. } = draft;
+            self.publish(state, &changes);
+            for event in events {
+                self.world.hub.publish(event);
+            }
+        }
+        for (job, outcome) in outcomes {
+            job.finish(outcome.and_then(|()| durable.clone()));
+        }
+    }
+
+    fn publish(&mut self, mut state: State, changes: &[Change]) {
+        if self.behind {
+            self.published.store(Arc::new(state));
+            self.catch_up();
+            return;
+        }
+        for change in changes {
+            let Some(order) = order(change) else { continue };
+            if let Err(error) = self.switch.apply(&order) {
+                self.fell_behind(&mut state, &order, &error);
+            }
+        }
+        self.published.store(Arc::new(state));
+    }
+
+    /// Compares the switch with the state and applies the difference.
+    fn catch_up(&mut self) {
+        let mut state = State::clone(&self.published.load());
+        state.degraded.clear();
+        self.behind = false;
+        match self.switch.inventory() {
+            Ok(inventory) => {
+                for order in switch::difference(&state, &inventory) {
+                    if let Err(error) = self.switch.apply(&order) {
+                        self.fell_behind(&mut state, &order, &error);
+                    }
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the switch does not answer");
+                self.behind = true;
+            }
+        }
+        self.published.store(Arc::new(state));
+    }
+
+    fn fell_behind(&mut self, state: &mut State, order: &Order, error: &switch::SwitchError) {
+        let (kind, id) = order.object();
+        tracing::warn!(%error, %id, kind = kind.name(), "the switch could not do what it was told");
+        self.behind = true;
+        if kind == Kind::Network && matches!(order, Order::Put { .. }) {
+            state.degraded.insert(id);
+        }
+    }
+}
+
+/// Runs a job. A fault in it is that caller's alone: the draft is restored as after any failure, and the service goes on.
+fn run_guarded(job: &mut dyn Job, draft: &mut Draft<'_>) -> Result<()> {
+    catch_unwind(AssertUnwindSafe(|| job.run(draft))).unwrap_or_else(|_| {
+        let cause = "the service met a fault of its own; nothing was changed";
+        Err(Error::Unexpected(detail(cause).remedy("report it with the log of hnsd and the request")))
+    })
+}
+
+fn order(change: &Change) -> Option<Order> {
+    match change {
+        Change::Put(record) => Some(Order::Put {
+            kind: record.kind(),
+            id: record.id(),
+            revision: record.inside().revision,
+            document: record.document(),
+        }),
+        Change::Remove(kind, id) => Some(Order::Remove { kind: *kind, id: *id }),
+        Change::ManagementMacs(_) => None,
+    }
+}
+
+fn not_durable(error: &JournalError) -> Error {
+    let cause = format!("nothing was changed: {error}");
+    let text = error.to_string().to_ascii_lowercase();
+    let code = if text.contains("no space") || text.contains("quota") { Error::DiskFull } else { Error::WriteFault };
+    code(detail(cause).remedy("make room in the state directory, or see why it cannot be written"))
+}

@@ -1,0 +1,63 @@
+//! What can be taken only once: the frontends of load balancers and the host's ports that lead to endpoints.
+
+use std::net::IpAddr;
+
+use hcn::Guid;
+use hcn::endpoint::Endpoint;
+use hcn::load_balancer::{LoadBalancer, LoadBalancerFlags};
+use hcn::policy::endpoint::{EndpointPolicyType, NatFlags, PortMappingSettings};
+
+/// A virtual address and port. Without an address it is a port on every address of the host, of one family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Frontend {
+    pub address: Option<IpAddr>,
+    pub ipv6: bool,
+    pub protocol: u64,
+    pub port: u16,
+}
+
+/// A port of the host that leads to an endpoint of a network.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct HostPort {
+    pub network: Guid,
+    pub address: Option<IpAddr>,
+    pub ipv6: bool,
+    pub protocol: u64,
+    pub port: u16,
+}
+
+/// The frontends a load balancer asks for.
+pub(crate) fn frontends_of(balancer: &LoadBalancer) -> Vec<Frontend> {
+    let ipv6 = balancer.flags.has(LoadBalancerFlags::IPV6);
+    let addresses: Vec<Option<IpAddr>> = match balancer.frontend_vips.is_empty() {
+        true => vec![None],
+        false => balancer.frontend_vips.iter().filter_map(|vip| vip.parse().ok()).map(Some).collect(),
+    };
+    let mut frontends = Vec::with_capacity(addresses.len() * balancer.port_mappings.len());
+    for mapping in &balancer.port_mappings {
+        let protocol = mapping.protocol.number().unwrap_or_default();
+        for address in &addresses {
+            let ipv6 = address.map_or(ipv6, |address| address.is_ipv6());
+            frontends.push(Frontend { address: *address, ipv6, protocol, port: mapping.external_port });
+        }
+    }
+    frontends
+}
+
+/// The host's ports an endpoint asks for.
+pub(crate) fn host_ports_of(endpoint: &Endpoint) -> Vec<HostPort> {
+    let mappings = endpoint.policies.iter().filter(|policy| policy.is(&EndpointPolicyType::PortMapping));
+    mappings.filter_map(|policy| policy.settings().ok()).map(|settings| host_port(endpoint.network, &settings)).collect()
+}
+
+/// The host's port of one mapping.
+pub(crate) fn host_port(network: Guid, settings: &PortMappingSettings) -> HostPort {
+    let address: Option<IpAddr> = settings.vip.parse().ok();
+    HostPort {
+        network,
+        address,
+        ipv6: address.map_or(settings.flags.has(NatFlags::IPV6), |address| address.is_ipv6()),
+        protocol: settings.protocol.number().unwrap_or_default(),
+        port: settings.external_port,
+    }
+}

@@ -1,0 +1,158 @@
+//! What documents ask of the network, handed on.
+//!
+//! The store is the authority and the switch follows: after every durable change it is told of it, and after a restart of
+//! either side the two are compared by revision and only the difference is applied. A switch that fails does not
+//! undo the change; what it could not do is reported as degraded and tried again.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use hcn::Guid;
+use hcn::api::Kind;
+use serde_json::Value;
+
+use crate::state::State;
+
+/// The switch could not do what it was told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwitchError(pub String);
+
+impl fmt::Display for SwitchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SwitchError {}
+
+/// One thing the switch is told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Order {
+    /// This object is there, with this document, since this revision.
+    Put {
+        /// Its kind.
+        kind: Kind,
+        /// Its id.
+        id: Guid,
+        /// The number of the change.
+        revision: u64,
+        /// Its document, complete, in schema 2.
+        document: Value,
+    },
+    /// This object is gone.
+    Remove {
+        /// Its kind.
+        kind: Kind,
+        /// Its id.
+        id: Guid,
+    },
+}
+
+impl Order {
+    /// The object it is about.
+    pub fn object(&self) -> (Kind, Guid) {
+        match self {
+            Self::Put { kind, id, .. } | Self::Remove { kind, id } => (*kind, *id),
+        }
+    }
+}
+
+/// A virtual switch, as the service sees it.
+pub trait Switch: Send + Sync {
+    /// What the switch has been told and still holds: each object with its revision.
+    fn inventory(&self) -> Result<BTreeMap<(Kind, Guid), u64>, SwitchError>;
+
+    /// Does what one order says.
+    fn apply(&self, order: &Order) -> Result<(), SwitchError>;
+}
+
+/// A switch that moves no packets and remembers what it was told.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    inner: Mutex<Recorded>,
+}
+
+#[derive(Debug, Default)]
+struct Recorded {
+    objects: BTreeMap<(Kind, Guid), (u64, Value)>,
+    orders: u64,
+    refusal: Option<String>,
+}
+
+impl Recorder {
+    /// How many orders it was given.
+    pub fn orders(&self) -> u64 {
+        self.lock().orders
+    }
+
+    /// The document it holds for an object.
+    pub fn document(&self, kind: Kind, id: Guid) -> Option<Value> {
+        self.lock().objects.get(&(kind, id)).map(|(_, document)| document.clone())
+    }
+
+    /// Makes it refuse every order from now on, or none.
+    pub fn refuse(&self, reason: Option<&str>) {
+        self.lock().refusal = reason.map(str::to_owned);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Recorded> {
+        // A panic elsewhere leaves the map whole: every change to it is one insert or one remove.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Switch for Recorder {
+    fn inventory(&self) -> Result<BTreeMap<(Kind, Guid), u64>, SwitchError> {
+        Ok(self.lock().objects.iter().map(|(object, (revision, _))| (*object, *revision)).collect())
+    }
+
+    fn apply(&self, order: &Order) -> Result<(), SwitchError> {
+        let mut inner = self.lock();
+        if let Some(reason) = &inner.refusal {
+            return Err(SwitchError(reason.clone()));
+        }
+        inner.orders += 1;
+        match order {
+            Order::Put { kind, id, revision, document } => {
+                inner.objects.insert((*kind, *id), (*revision, document.clone()));
+            }
+            Order::Remove { kind, id } => {
+                inner.objects.remove(&(*kind, *id));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A switch for a service that has none: everything succeeds and nothing is kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NullSwitch;
+
+impl Switch for NullSwitch {
+    fn inventory(&self) -> Result<BTreeMap<(Kind, Guid), u64>, SwitchError> {
+        Ok(BTreeMap::new())
+    }
+
+    fn apply(&self, _order: &Order) -> Result<(), SwitchError> {
+        Ok(())
+    }
+}
+
+/// What to tell a switch so that it holds what the state says: removals first, dependents before what they depend on.
+pub(crate) fn difference(state: &State, inventory: &BTreeMap<(Kind, Guid), u64>) -> Vec<Order> {
+    let mut orders: Vec<Order> = inventory
+        .keys()
+        .rev()
+        .filter(|(kind, id)| state.get(*kind, *id).is_none())
+        .map(|(kind, id)| Order::Remove { kind: *kind, id: *id })
+        .collect();
+    for record in state.iter() {
+        let object = (record.kind(), record.id());
+        let revision = record.inside().revision;
+        if inventory.get(&object) != Some(&revision) {
+            orders.push(Order::Put { kind: object.0, id: object.1, revision, document: record.document() });
+        }
+    }
+    orders
+}

@@ -1,0 +1,416 @@
+//! Policies: each checked against its own settings type and brought into its canonical form.
+//!
+//! The canonical form (names, MAC and IP spelling) is what is stored, so that removing a policy by its value works
+//! whatever spelling the caller uses.
+
+use hcn::error::{Error, Result, detail};
+use hcn::load_balancer::ProtocolType;
+use hcn::network::NetworkType;
+use hcn::policy::acl::{AclSettings, TierAclSettings};
+use hcn::policy::endpoint::*;
+use hcn::policy::network::*;
+use hcn::policy::subnet::{IsolationSettings, SubnetPolicyType};
+use hcn::policy::Policy;
+use hcn::Field;
+
+use crate::build::Build;
+use crate::profile::{Defect, Feature, Limit};
+use crate::validate::text;
+
+/// What a policy is checked against.
+pub(crate) struct Place<'a> {
+    pub build: &'a Build,
+    pub network_type: &'a NetworkType,
+    /// Ids of the address sets of the network.
+    pub sets: Vec<String>,
+}
+
+impl<'a> Place<'a> {
+    /// The place of policies on a network, or on an endpoint of it.
+    pub(crate) fn new(build: &'a Build, network_type: &'a NetworkType, network_policies: &[Policy]) -> Self {
+        let sets = network_policies.iter().filter(|policy| policy.is(&NetworkPolicyType::SetPolicy));
+        let sets = sets.filter_map(|policy| policy.settings::<SetPolicySettings>().ok()).map(|set| set.id).collect();
+        Self { build, network_type, sets }
+    }
+
+    fn is_set(&self, name: &str) -> bool {
+        self.sets.iter().any(|set| set == name)
+    }
+
+    fn need(&self, feature: Feature) -> Result<()> {
+        if self.build.has(feature) {
+            return Ok(());
+        }
+        let cause = format!("{} are not supported by {}", feature.says(), self.build.profile.windows);
+        Err(Error::InvalidPolicyType(detail(cause).field("Type").remedy(format!("use a newer --profile, or --with {feature}"))))
+    }
+
+    fn only_on(&self, types: &[NetworkType]) -> Result<()> {
+        if types.contains(self.network_type) {
+            return Ok(());
+        }
+        let names: Vec<String> = types.iter().map(NetworkType::to_string).collect();
+        let cause = format!("this policy has no meaning on a network of type {}", self.network_type);
+        Err(Error::InvalidPolicyType(detail(cause).field("Type").remedy(format!("use it on {}", names.join(", ")))))
+    }
+}
+
+/// Checks one policy of a list and says which one it was if it fails.
+fn each(policies: &[Policy], check: impl Fn(&Policy) -> Result<Policy>) -> Result<Vec<Policy>> {
+    let located = |(index, policy): (usize, &Policy)| check(policy).map_err(|error| error.within(&format!("Policies[{index}]")));
+    policies.iter().enumerate().map(located).collect()
+}
+
+/// Checks the policies of a network.
+pub(crate) fn network_policies(policies: &[Policy], place: &Place<'_>) -> Result<Vec<Policy>> {
+    each(policies, |policy| network_policy(policy, place))
+}
+
+/// Checks the policies of an endpoint.
+pub(crate) fn endpoint_policies(policies: &[Policy], place: &Place<'_>) -> Result<Vec<Policy>> {
+    let checked = each(policies, |policy| endpoint_policy(policy, place))?;
+    one_interface_parameters(&checked)?;
+    Ok(checked)
+}
+
+/// Checks the policies of a subnet.
+pub(crate) fn subnet_policies(policies: &[Policy], build: &Build) -> Result<Vec<Policy>> {
+    each(policies, |policy| subnet_policy(policy, build))
+}
+
+/// An endpoint can have only one set of interface parameters.
+pub(crate) fn one_interface_parameters(policies: &[Policy]) -> Result<()> {
+    let count = policies.iter().filter(|policy| policy.is(&EndpointPolicyType::InterfaceParameters)).count();
+    if count < 2 {
+        return Ok(());
+    }
+    let cause = format!("the endpoint would have {count} InterfaceParameters policies");
+    Err(Error::InterfaceParametersAlreadyApplied(detail(cause).field("Policies").remedy("remove the one it has first")))
+}
+
+fn unknown_type(policy: &Policy, known: &[impl std::fmt::Display]) -> Error {
+    let cause = match &policy.policy_type {
+        serde_json::Value::Null => "the policy has no type".to_owned(),
+        found => format!("{found} is no policy type that can stand here"),
+    };
+    let known: Vec<String> = known.iter().map(|known| known.to_string()).collect();
+    Error::InvalidPolicyType(detail(cause).field("Type").remedy(format!("use one of {}", known.join(", "))))
+}
+
+/// Reads the settings, lets `check` look at them and correct their spelling, and makes the policy anew.
+fn checked<T: Field>(policy: &Policy, policy_type: &impl Field, check: impl FnOnce(&mut T) -> Result<()>) -> Result<Policy> {
+    let mut settings: T = policy.settings().map_err(as_policy_error)?;
+    check(&mut settings).map_err(|error| match &error.detail().field {
+        Some(field) if field == "Type" => error,
+        _ => error.within("Settings"),
+    })?;
+    Ok(Policy { policy_type: policy_type.write(), settings: settings.write(), extra: policy.extra.clone() })
+}
+
+/// Settings of the wrong shape make the policy invalid, not the JSON.
+fn as_policy_error(error: Error) -> Error {
+    match error {
+        Error::InvalidJson(detail) => Error::InvalidPolicy(detail),
+        other => other,
+    }
+}
+
+fn invalid(field: &str, cause: impl Into<String>, remedy: &str) -> Error {
+    Error::InvalidPolicy(detail(cause).field(field).remedy(remedy))
+}
+
+fn network_policy(policy: &Policy, place: &Place<'_>) -> Result<Policy> {
+    use NetworkPolicyType as Type;
+    let kind: Type = policy.kind().map_err(|_| unknown_type(policy, Type::ALL))?;
+    if policy.policy_type.is_null() {
+        return Err(unknown_type(policy, Type::ALL));
+    }
+    let code = Error::InvalidPolicy;
+    match kind {
+        Type::SourceMacAddress => checked(policy, &kind, |settings: &mut SourceMacAddressSettings| {
+            settings.source_mac_address = text::mac(&settings.source_mac_address, "SourceMacAddress", code)?.to_string();
+            Ok(())
+        }),
+        Type::NetAdapterName => checked(policy, &kind, |settings: &mut NetAdapterNameSettings| {
+            required(&settings.name, "NetworkAdapterName", "name the adapter, such as Ethernet")
+        }),
+        Type::InterfaceConstraint => checked(policy, &kind, |_: &mut InterfaceConstraintSettings| Ok(())),
+        Type::VSwitchExtension => checked(policy, &kind, |settings: &mut VSwitchExtensionSettings| match settings.extension_id.is_nil() {
+            true => Err(invalid("ExtensionID", "the extension's id is missing", "give the extension's GUID")),
+            false => Ok(()),
+        }),
+        Type::ProviderAddress => checked(policy, &kind, provider_address),
+        Type::DrMacAddress => checked(policy, &kind, |settings: &mut DrMacAddressSettings| {
+            settings.address = text::mac(&settings.address, "Address", code)?.to_string();
+            Ok(())
+        }),
+        Type::AutomaticDns => checked(policy, &kind, |_: &mut AutomaticDnsSettings| Ok(())),
+        Type::RemoteSubnetRoute => {
+            place.need(Feature::RemoteSubnet)?;
+            place.only_on(&[NetworkType::Overlay])?;
+            checked(policy, &kind, |settings| remote_subnet_route(settings, place.build))
+        }
+        Type::VxlanPort => {
+            place.need(Feature::VxlanPort)?;
+            place.only_on(&[NetworkType::Overlay])?;
+            checked(policy, &kind, |settings: &mut VxlanPortSettings| match settings.port {
+                0 => Err(invalid("Port", "the port is missing or zero", "write a UDP port such as 4789")),
+                _ => Ok(()),
+            })
+        }
+        Type::HostRoute => {
+            place.need(Feature::HostRoute)?;
+            checked(policy, &kind, |_: &mut NoSettings| Ok(()))
+        }
+        Type::SetPolicy => {
+            place.need(Feature::SetPolicy)?;
+            checked(policy, &kind, |settings| set_policy(settings, place))
+        }
+        Type::L4Proxy => {
+            place.need(Feature::L4Proxy)?;
+            checked(policy, &kind, l4_proxy)
+        }
+        Type::LayerConstraint => checked(policy, &kind, |settings: &mut LayerConstraintSettings| match settings.layer_id.is_nil() {
+            true => Err(invalid("LayerId", "the layer's id is missing", "give Health.Extra.LayeredOn of the network below")),
+            false => Ok(()),
+        }),
+        Type::NetworkAcl => {
+            place.need(Feature::NetworkAcl)?;
+            checked(policy, &kind, |settings| acl(settings, place))
+        }
+        Type::NeighborDiscovery => checked(policy, &kind, |settings: &mut NeighborDiscoverySettings| {
+            text::prefix(&settings.target_ip_prefix, "TargetIpPrefix", code)?;
+            text::optional_ip(&mut settings.sender_ip_address, "SenderIpAddress", code)?;
+            settings.sender_mac_address = text::mac(&settings.sender_mac_address, "SenderMacAddress", code)?.to_string();
+            Ok(())
+        }),
+        Type::Other(_) | Type::OtherNumber(_) => Err(unknown_type(policy, Type::ALL)),
+    }
+}
+
+fn endpoint_policy(policy: &Policy, place: &Place<'_>) -> Result<Policy> {
+    use EndpointPolicyType as Type;
+    let kind: Type = policy.kind().map_err(|_| unknown_type(policy, Type::ALL))?;
+    if policy.policy_type.is_null() {
+        return Err(unknown_type(policy, Type::ALL));
+    }
+    match kind {
+        Type::PortMapping => checked(policy, &kind, |settings| port_mapping(settings, place)),
+        Type::Acl => checked(policy, &kind, |settings| acl(settings, place)),
+        Type::Qos => checked(policy, &kind, |_: &mut QosSettings| Ok(())),
+        Type::L2Driver => checked(policy, &kind, |_: &mut NoSettings| Ok(())),
+        Type::OutBoundNat => checked(policy, &kind, |settings| outbound_nat(settings, place)),
+        Type::SdnRoute => {
+            place.only_on(&[NetworkType::L2Bridge, NetworkType::L2Tunnel, NetworkType::Overlay])?;
+            checked(policy, &kind, sdn_route)
+        }
+        Type::L4Proxy => {
+            place.need(Feature::L4Proxy)?;
+            checked(policy, &kind, l4_proxy)
+        }
+        Type::L4WfpProxy => {
+            place.need(Feature::L4WfpProxy)?;
+            checked(policy, &kind, l4_wfp_proxy)
+        }
+        Type::ProviderAddress => checked(policy, &kind, provider_address),
+        Type::PortName => checked(policy, &kind, |_: &mut PortNameSettings| Ok(())),
+        Type::EncapOverhead => checked(policy, &kind, |_: &mut EncapOverheadSettings| Ok(())),
+        Type::InterfaceConstraint => checked(policy, &kind, |_: &mut InterfaceConstraintSettings| Ok(())),
+        Type::Encryption => checked(policy, &kind, |_: &mut EncryptionSettings| Ok(())),
+        Type::Vlan => checked(policy, &kind, vlan),
+        Type::InterfaceParameters => checked(policy, &kind, |_: &mut InterfaceParametersSettings| Ok(())),
+        Type::Iov => checked(policy, &kind, |_: &mut IovSettings| Ok(())),
+        Type::TierAcl => {
+            place.need(Feature::TierAcl)?;
+            checked(policy, &kind, |settings| tier_acl(settings, place))
+        }
+        Type::Firewall => checked(policy, &kind, |_: &mut FirewallSettings| Ok(())),
+        Type::Other(_) | Type::OtherNumber(_) => Err(unknown_type(policy, Type::ALL)),
+    }
+}
+
+fn subnet_policy(policy: &Policy, build: &Build) -> Result<Policy> {
+    use SubnetPolicyType as Type;
+    let kind: Type = policy.kind().map_err(|_| unknown_type(policy, Type::ALL))?;
+    if policy.policy_type.is_null() {
+        return Err(unknown_type(policy, Type::ALL));
+    }
+    match kind {
+        Type::Vlan => checked(policy, &kind, vlan),
+        Type::Vsid => checked(policy, &kind, |settings: &mut IsolationSettings| vsid(settings.isolation_id, build)),
+        Type::Other(_) | Type::OtherNumber(_) => Err(unknown_type(policy, Type::ALL)),
+    }
+}
+
+fn required(value: &str, field: &str, remedy: &str) -> Result<()> {
+    if value.is_empty() { Err(invalid(field, "the field is missing or empty", remedy)) } else { Ok(()) }
+}
+
+fn provider_address(settings: &mut ProviderAddressSettings) -> Result<()> {
+    settings.provider_address = text::ip(&settings.provider_address, "ProviderAddress", Error::InvalidPolicy)?.to_string();
+    Ok(())
+}
+
+fn vlan(settings: &mut IsolationSettings) -> Result<()> {
+    match settings.isolation_id {
+        0..=4094 => Ok(()),
+        other => Err(invalid("IsolationId", format!("{other} is no VLAN"), "write a number from 0 to 4094")),
+    }
+}
+
+fn vsid(id: u32, build: &Build) -> Result<()> {
+    let lowest = if build.limited(Limit::VsidFrom4096) { 4096 } else { 1 };
+    if (lowest..1 << 24).contains(&id) {
+        return Ok(());
+    }
+    let remedy = format!("write a number from {lowest} to {}", (1 << 24) - 1);
+    Err(invalid("IsolationId", format!("{id} is no virtual subnet id of {}", build.profile.windows), &remedy))
+}
+
+fn remote_subnet_route(settings: &mut RemoteSubnetRouteSettings, build: &Build) -> Result<()> {
+    let code = Error::InvalidPolicy;
+    settings.destination_prefix = text::prefix(&settings.destination_prefix, "DestinationPrefix", code)?.to_string();
+    settings.provider_address = text::ip(&settings.provider_address, "ProviderAddress", code)?.to_string();
+    let mac = text::mac(&settings.distributed_router_mac_address, "DistributedRouterMacAddress", code)?;
+    settings.distributed_router_mac_address = mac.to_string();
+    vsid(settings.isolation_id, build)
+}
+
+fn set_policy(settings: &mut SetPolicySettings, place: &Place<'_>) -> Result<()> {
+    required(&settings.id, "Id", "give the set an id; rules refer to it")?;
+    match settings.policy_type {
+        SetPolicyType::IpSet => text::addresses(&settings.values, "Values", &|_| false),
+        SetPolicyType::NestedIpSet => place.need(Feature::NestedIpSet),
+        _ => Err(invalid("PolicyType", format!("{} is no kind of set", settings.policy_type), "write IPSET or NESTEDIPSET")),
+    }
+}
+
+fn acl(settings: &mut AclSettings, place: &Place<'_>) -> Result<()> {
+    known(settings.action.as_ref().filter(|action| action.is_known()), "Action", "write Allow or Block")?;
+    known(settings.direction.as_ref().filter(|direction| direction.is_known()), "Direction", "write In or Out")?;
+    if let Some(rule_type) = &settings.rule_type {
+        known(Some(rule_type).filter(|rule_type| rule_type.is_known()), "RuleType", "write Host or Switch")?;
+    }
+    let fields = Conditions {
+        protocols: &settings.protocols,
+        local_addresses: &settings.local_addresses,
+        remote_addresses: &settings.remote_addresses,
+        local_ports: &settings.local_ports,
+        remote_ports: &settings.remote_ports,
+    };
+    fields.check(place)
+}
+
+fn known<T>(value: Option<T>, field: &str, remedy: &str) -> Result<()> {
+    value.map(drop).ok_or_else(|| invalid(field, "the field is missing or has an unknown value", remedy))
+}
+
+fn tier_acl(settings: &mut TierAclSettings, place: &Place<'_>) -> Result<()> {
+    known(settings.direction.as_ref().filter(|direction| direction.is_known()), "Direction", "write In or Out")?;
+    for (index, rule) in settings.rules.iter().enumerate() {
+        let check = || {
+            known(rule.action.as_ref().filter(|action| action.is_known()), "TierAclRuleAction", "write Allow, Block or Pass")?;
+            let fields = Conditions {
+                protocols: &rule.protocols,
+                local_addresses: &rule.local_addresses,
+                remote_addresses: &rule.remote_addresses,
+                local_ports: &rule.local_ports,
+                remote_ports: &rule.remote_ports,
+            };
+            fields.check(place)
+        };
+        check().map_err(|error| error.within(&format!("TierAclRules[{index}]")))?;
+    }
+    Ok(())
+}
+
+/// The fields by which rules choose packets.
+struct Conditions<'a> {
+    protocols: &'a str,
+    local_addresses: &'a str,
+    remote_addresses: &'a str,
+    local_ports: &'a str,
+    remote_ports: &'a str,
+}
+
+impl Conditions<'_> {
+    fn check(&self, place: &Place<'_>) -> Result<()> {
+        let protocols = text::protocols(self.protocols, "Protocols")?;
+        if protocols.contains(&252) && !place.build.has(Feature::AclProtocol252) {
+            let cause = format!("protocol 252 in rules is not supported by {}", place.build.profile.windows);
+            return Err(invalid("Protocols", cause, "leave it out, or use --with acl-protocol-252"));
+        }
+        let is_set = |name: &str| place.is_set(name);
+        text::addresses(self.local_addresses, "LocalAddresses", &is_set)?;
+        text::addresses(self.remote_addresses, "RemoteAddresses", &is_set)?;
+        text::ports(self.local_ports, "LocalPorts")?;
+        text::ports(self.remote_ports, "RemotePorts")
+    }
+}
+
+fn port_mapping(settings: &mut PortMappingSettings, place: &Place<'_>) -> Result<()> {
+    if matches!(place.network_type, NetworkType::Transparent | NetworkType::Private | NetworkType::Internal) {
+        let cause = format!("a network of type {} has no ports of the host", place.network_type);
+        return Err(Error::MappingNotSupported(detail(cause).remedy("use a NAT, L2Bridge or Overlay network")));
+    }
+    if settings.internal_port == 0 {
+        let cause = "the port inside the container is missing or zero";
+        return Err(Error::InvalidInternalPort(detail(cause).field("InternalPort").remedy("write a port from 1 to 65535")));
+    }
+    if !matches!(settings.protocol, ProtocolType::Tcp | ProtocolType::Udp | ProtocolType::Sctp) {
+        return Err(invalid("Protocol", format!("{} has no ports", settings.protocol), "write 6 for TCP, 17 for UDP or 132 for SCTP"));
+    }
+    text::optional_ip(&mut settings.vip, "VIP", Error::InvalidPolicy)
+}
+
+fn outbound_nat(settings: &mut OutBoundNatSettings, place: &Place<'_>) -> Result<()> {
+    let code = Error::InvalidPolicy;
+    text::optional_ip(&mut settings.virtual_ip, "VirtualIP", code)?;
+    for (index, exception) in settings.exceptions.iter().enumerate() {
+        text::prefix(exception, &format!("Exceptions[{index}]"), code)?;
+    }
+    for (index, destination) in settings.destinations.iter().enumerate() {
+        text::prefix(destination, &format!("Destinations[{index}]"), code)?;
+    }
+    let refused = place.build.defective(Defect::OverlayOutBoundNatExceptions) && *place.network_type == NetworkType::Overlay;
+    if refused && !settings.exceptions.is_empty() {
+        let cause = format!("{} refuses exceptions on overlay networks", place.build.profile.windows);
+        return Err(invalid("Exceptions", cause, "leave the exceptions out, or use --without overlay-outbound-nat-exceptions"));
+    }
+    Ok(())
+}
+
+/// Checks one SDN route, as a policy or as an object.
+pub(crate) fn sdn_route(settings: &mut SdnRouteSettings) -> Result<()> {
+    text::prefix(&settings.destination_prefix, "DestinationPrefix", Error::InvalidPolicy)?;
+    text::optional_ip(&mut settings.next_hop, "NextHop", Error::InvalidPolicy)
+}
+
+fn l4_proxy(settings: &mut L4ProxySettings) -> Result<()> {
+    text::optional_ip(&mut settings.ip, "IP", Error::InvalidPolicy)?;
+    text::port(&settings.port, "Port")?;
+    for (index, exception) in settings.exceptions.iter().enumerate() {
+        text::prefix(exception, &format!("Exceptions[{index}]"), Error::InvalidPolicy)?;
+    }
+    match settings.destination.is_empty() {
+        true => Ok(()),
+        false => text::prefix(&settings.destination, "Destination", Error::InvalidPolicy).map(drop),
+    }
+}
+
+fn l4_wfp_proxy(settings: &mut L4WfpProxySettings) -> Result<()> {
+    for (port, field) in [(&settings.inbound_proxy_port, "InboundProxyPort"), (&settings.outbound_proxy_port, "OutboundProxyPort")] {
+        if !port.is_empty() {
+            text::port(port, field)?;
+        }
+    }
+    if settings.inbound_proxy_port.is_empty() && settings.outbound_proxy_port.is_empty() {
+        return Err(invalid("OutboundProxyPort", "neither proxy port is given", "give InboundProxyPort, OutboundProxyPort or both"));
+    }
+    let tuple = &settings.filter_tuple;
+    text::protocols(&tuple.protocols, "FilterTuple.Protocols")?;
+    text::addresses(&tuple.local_addresses, "FilterTuple.LocalAddresses", &|_| false)?;
+    text::addresses(&tuple.remote_addresses, "FilterTuple.RemoteAddresses", &|_| false)?;
+    text::ports(&tuple.local_ports, "FilterTuple.LocalPorts")?;
+    text::ports(&tuple.remote_ports, "FilterTuple.RemotePorts")
+}
