@@ -114,13 +114,14 @@ impl Journal {
     pub fn open(directory: &Path) -> Result<Self> {
         fs::create_dir_all(directory).map_err(io(format!("make the state directory {}", directory.display())))?;
         let path = directory.join(FILE_NAME);
-        let is_new = !path.exists();
-        let journal = Self { database: open_database(&path)? };
-        if is_new {
-            journal.initialize()?;
-            sync_directory(directory)?;
+        if path.exists() {
+            let journal = Self { database: open_existing(&path)? };
+            refuse_newer_after_repair(&journal, &path)?;
+            return Ok(journal);
         }
-        journal.check_format(&path)?;
+        let journal = Self { database: open_database(&path)? };
+        journal.initialize()?;
+        sync_directory(directory)?;
         Ok(journal)
     }
 
@@ -169,23 +170,6 @@ impl Journal {
         transaction.commit().map_err(io("write the state to disk"))
     }
 
-    fn check_format(&self, path: &Path) -> Result<()> {
-        let unreadable = |cause: String| JournalError::Unreadable { path: path.to_owned(), cause };
-        let format = guarded(|| self.read_format()).map_err(unreadable)?;
-        match format {
-            0 => Err(unreadable("it has no format number".into())),
-            ..=FORMAT => Ok(()),
-            newer => Err(JournalError::Newer { path: path.to_owned(), format: newer }),
-        }
-    }
-
-    fn read_format(&self) -> Result<u32, String> {
-        let transaction = self.database.begin_read().map_err(text)?;
-        let meta = transaction.open_table(META).map_err(text)?;
-        let format = meta.get(FORMAT_KEY).map_err(text)?;
-        Ok(format.and_then(|bytes| bytes.value().try_into().ok()).map_or(0, u32::from_be_bytes))
-    }
-
     fn read_state(&self) -> Result<State, String> {
         let mut state = State::new();
         let transaction = self.database.begin_read().map_err(text)?;
@@ -228,20 +212,73 @@ fn counters(state: &State) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_be_bytes()).collect()
 }
 
+/// Opens a state file that exists, and leaves it byte for byte as it was if it cannot be used.
+///
+/// Opening writes to the file, and after a crash it repairs it, so a file that looks unsound is copied first.
+fn open_existing(path: &Path) -> Result<Database> {
+    refuse_newer(path)?;
+    let copy = path.with_extension("redb.copy");
+    fs::copy(path, &copy).map_err(io(format!("copy {} before it is opened", path.display())))?;
+    match open_database(path) {
+        Ok(database) => {
+            fs::remove_file(&copy).map_err(io(format!("remove {}", copy.display())))?;
+            Ok(database)
+        }
+        Err(error) => {
+            fs::rename(&copy, path).map_err(io(format!("restore {}", path.display())))?;
+            Err(error)
+        }
+    }
+}
+
+/// Looks at the format without writing. After a crash the file must be repaired before anything can be read.
+fn refuse_newer(path: &Path) -> Result<()> {
+    let unreadable = |cause: String| JournalError::Unreadable { path: path.to_owned(), cause };
+    let look = || match Database::builder().set_cache_size(CACHE_BYTES).open_read_only(path) {
+        Ok(database) => read_format(&database),
+        Err(redb::DatabaseError::RepairAborted) => Ok(FORMAT),
+        Err(error) => Err(error.to_string()),
+    };
+    match guarded(look).map_err(unreadable)? {
+        0 => Err(unreadable("it has no format number".into())),
+        ..=FORMAT => Ok(()),
+        newer => Err(JournalError::Newer { path: path.to_owned(), format: newer }),
+    }
+}
+
+/// A file that had to be repaired shows its format only now.
+fn refuse_newer_after_repair(journal: &Journal, path: &Path) -> Result<()> {
+    match guarded(|| read_format(&journal.database)) {
+        Ok(1..=FORMAT) => Ok(()),
+        Ok(0) => Err(JournalError::Unreadable { path: path.to_owned(), cause: "it has no format number".into() }),
+        Ok(newer) => Err(JournalError::Newer { path: path.to_owned(), format: newer }),
+        Err(cause) => Err(JournalError::Unreadable { path: path.to_owned(), cause }),
+    }
+}
+
+fn read_format(database: &impl ReadableDatabase) -> Result<u32, String> {
+    let transaction = database.begin_read().map_err(text)?;
+    let meta = transaction.open_table(META).map_err(text)?;
+    let format = meta.get(FORMAT_KEY).map_err(text)?;
+    Ok(format.and_then(|bytes| bytes.value().try_into().ok()).map_or(0, u32::from_be_bytes))
+}
+
 fn open_database(path: &Path) -> Result<Database> {
     let unreadable = |cause: String| JournalError::Unreadable { path: path.to_owned(), cause };
     let open = || {
         let mut database = Database::builder().set_cache_size(CACHE_BYTES).create(path)?;
-        database.check_integrity()?;
-        Ok(database)
+        let sound = database.check_integrity()?;
+        Ok((database, sound))
     };
     let opened = catch_unwind(AssertUnwindSafe(open)).map_err(|_| unreadable("it is damaged".into()))?;
-    opened.map_err(|error: redb::DatabaseError| match error {
-        redb::DatabaseError::Storage(redb::StorageError::Io(error)) if error.kind() != std::io::ErrorKind::InvalidData => {
-            JournalError::Io { doing: format!("open {}", path.display()), cause: error.to_string() }
+    match opened {
+        Ok((database, true)) => Ok(database),
+        Ok((_, false)) => Err(unreadable("its checksums do not match its contents".into())),
+        Err(redb::DatabaseError::Storage(redb::StorageError::Io(error))) if error.kind() != std::io::ErrorKind::InvalidData => {
+            Err(JournalError::Io { doing: format!("open {}", path.display()), cause: error.to_string() })
         }
-        error => unreadable(error.to_string()),
-    })
+        Err(error) => Err(unreadable(error.to_string())),
+    }
 }
 
 /// Reads something from the file; damage may show as an error or as a panic inside the library.
