@@ -1,35 +1,39 @@
 //! The durable store: every acknowledged change is on disk before anybody hears of it.
 //!
-//! The whole state lives in memory; what is kept on disk are the records, in a redb file, one transaction (and one
-//! fsync) for a batch of changes. redb gives all or nothing, whatever instant the process dies at.
+//! The whole state lives in memory; the file is the history that led to it, one frame for a batch of changes, appended with one
+//! write and one fsync. A crash can only cut off the last frame, which nobody has been told of; anything else that is not
+//! as it was written is damage, and a damaged file is never written to.
+//!
+//! `docs/decisions/0003-a-journal-of-our-own.md` says why this is not a database.
+
+mod compaction;
+mod frame;
 
 use std::fmt;
-use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use hcn::Guid;
 use hcn::api::Kind;
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
 use crate::record::AnyRecord;
 use crate::state::State;
-
-const OBJECTS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("objects");
-const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
-
-const FORMAT_KEY: &str = "format";
-const MACS_KEY: &str = "management-macs";
-const COUNTERS_KEY: &str = "counters";
+use compaction::{Compaction, Progress};
+use frame::{FrameWriter, HEAD_LENGTH, HEADER_LENGTH, Head};
 
 /// The format this version writes. A file with a higher number is left alone.
 const FORMAT: u32 = 1;
 
 /// The file's name inside the state directory.
-pub const FILE_NAME: &str = "hns.redb";
+pub const FILE_NAME: &str = "hns.journal";
 
-/// Pages kept in memory; the state itself is there anyway.
-const CACHE_BYTES: usize = 4 << 20;
+/// A new file, until it takes the old one's place.
+const NEW_FILE_NAME: &str = "hns.journal.new";
+
+/// A file below this length is not worth writing anew.
+const SMALL: u64 = 4 << 20;
 
 /// Why the store cannot be opened or written.
 #[derive(Debug)]
@@ -53,7 +57,7 @@ pub enum JournalError {
         /// What was being done.
         doing: String,
         /// What it said.
-        cause: String,
+        error: io::Error,
     },
 }
 
@@ -72,7 +76,7 @@ impl fmt::Display for JournalError {
                  version of transom that wrote it, or choose another --state-dir",
                 path.display()
             ),
-            Self::Io { doing, cause } => write!(f, "could not {doing}: {cause}"),
+            Self::Io { doing, error } => write!(f, "could not {doing}: {error}"),
         }
     }
 }
@@ -90,244 +94,221 @@ pub(crate) enum Change {
 }
 
 /// The store of one service.
+#[derive(Debug)]
 pub struct Journal {
-    database: Database,
+    /// None for a store that is gone with the process.
+    file: Option<StateFile>,
 }
 
-impl fmt::Debug for Journal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Journal")
-    }
+#[derive(Debug)]
+struct StateFile {
+    directory: PathBuf,
+    file: File,
+    length: u64,
+    /// The length at which the file is written anew.
+    full: u64,
+    compaction: Option<Compaction>,
+    /// Why nothing can be written any more: what an fsync that failed has left on disk is unknown.
+    broken: Option<String>,
 }
 
 impl Journal {
     /// A store that is gone with the process, for tests and tools.
-    pub fn in_memory() -> Result<Self> {
-        let backend = redb::backends::InMemoryBackend::new();
-        let database = Database::builder().create_with_backend(backend).map_err(io("make a store in memory"))?;
-        let journal = Self { database };
-        journal.initialize()?;
-        Ok(journal)
+    pub fn in_memory() -> Self {
+        Self { file: None }
     }
 
-    /// Opens the store in a directory, or makes one.
-    pub fn open(directory: &Path) -> Result<Self> {
+    /// Opens the store in a directory, or makes one, and reads the state.
+    pub(crate) fn open(directory: &Path) -> Result<(Self, State)> {
         fs::create_dir_all(directory).map_err(io(format!("make the state directory {}", directory.display())))?;
-        let path = directory.join(FILE_NAME);
-        if path.exists() {
-            let journal = Self { database: open_existing(&path)? };
-            refuse_newer_after_repair(&journal, &path)?;
-            return Ok(journal);
+        let (path, unfinished) = (directory.join(FILE_NAME), directory.join(NEW_FILE_NAME));
+        if unfinished.exists() {
+            fs::remove_file(&unfinished).map_err(io(format!("remove {}", unfinished.display())))?;
         }
-        let journal = Self { database: open_database(&path)? };
-        journal.initialize()?;
-        sync_directory(directory)?;
-        Ok(journal)
+        let (file, length, state) = match path.exists() {
+            true => read_file(&path)?,
+            false => new_file(directory, &path)?,
+        };
+        let directory = directory.to_owned();
+        let file = StateFile { directory, file, length, full: full_at(length), compaction: None, broken: None };
+        Ok((Self { file: Some(file) }, state))
     }
 
     /// Renames a state file that cannot be read, so that a new one can be begun. Returns where it is now.
     pub fn set_aside(directory: &Path) -> Result<PathBuf> {
         let path = directory.join(FILE_NAME);
-        let aside = (1..)
-            .map(|number| directory.join(format!("{FILE_NAME}.unreadable-{number}")))
-            .find(|candidate| !candidate.exists())
-            .unwrap_or_else(|| directory.join("unreadable"));
+        let candidates = (1..u32::MAX).map(|number| directory.join(format!("{FILE_NAME}.unreadable-{number}")));
+        let aside = candidates.into_iter().find(|candidate| !candidate.exists()).unwrap_or_else(|| directory.join("unreadable"));
         fs::rename(&path, &aside).map_err(io(format!("rename {} to {}", path.display(), aside.display())))?;
         sync_directory(directory)?;
         Ok(aside)
     }
 
-    /// Reads the whole state.
-    pub(crate) fn load(&self, path: &Path) -> Result<State> {
-        let unreadable = |cause: String| JournalError::Unreadable { path: path.to_owned(), cause };
-        guarded(|| self.read_state()).map_err(unreadable)
-    }
-
-    /// Makes changes durable, all of them or none.
-    pub(crate) fn commit(&self, changes: &[Change], state: &State) -> Result<()> {
-        let transaction = self.database.begin_write().map_err(io("begin a transaction"))?;
-        {
-            let mut objects = transaction.open_table(OBJECTS).map_err(io("open the table of objects"))?;
-            for change in changes {
-                match change {
-                    Change::Put(record) => {
-                        let key = key(record.kind(), record.id());
-                        objects.insert(key.as_slice(), record.to_bytes().as_slice()).map_err(io("write an object")).map(drop)?;
-                    }
-                    Change::Remove(kind, id) => objects.remove(key(*kind, *id).as_slice()).map_err(io("remove an object")).map(drop)?,
-                    Change::ManagementMacs(macs) => write_meta(&transaction, MACS_KEY, macs.join(",").as_bytes())?,
-                }
-            }
+    /// Makes changes durable, all of them or none. `state` is what they lead to.
+    pub(crate) fn commit(&mut self, changes: &[Change], state: &State) -> Result<()> {
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
+        let mut frame = FrameWriter::new();
+        for change in changes {
+            frame.change(change);
         }
-        write_meta(&transaction, COUNTERS_KEY, &counters(state))?;
-        transaction.commit().map_err(io("write the state to disk"))
-    }
-
-    fn initialize(&self) -> Result<()> {
-        let transaction = self.database.begin_write().map_err(io("begin a transaction"))?;
-        transaction.open_table(OBJECTS).map_err(io("make the table of objects"))?;
-        write_meta(&transaction, FORMAT_KEY, &FORMAT.to_be_bytes())?;
-        transaction.commit().map_err(io("write the state to disk"))
-    }
-
-    fn read_state(&self) -> Result<State, String> {
-        let mut state = State::new();
-        let transaction = self.database.begin_read().map_err(text)?;
-        let objects = transaction.open_table(OBJECTS).map_err(text)?;
-        // Keys begin with the kind, so that networks come before their endpoints.
-        for entry in objects.iter().map_err(text)? {
-            let (key, value) = entry.map_err(text)?;
-            let (kind, id) = parse_key(key.value())?;
-            let record = AnyRecord::from_bytes(kind, value.value()).map_err(text)?;
-            if record.id() != id {
-                return Err(format!("the record of {id} is that of {}", record.id()));
-            }
-            state.put(record);
-        }
-        self.read_meta(&transaction, &mut state)?;
-        Ok(state)
-    }
-
-    fn read_meta(&self, transaction: &redb::ReadTransaction, state: &mut State) -> Result<(), String> {
-        let meta = transaction.open_table(META).map_err(text)?;
-        if let Some(macs) = meta.get(MACS_KEY).map_err(text)? {
-            let macs = String::from_utf8_lossy(macs.value()).into_owned();
-            state.management_macs = macs.split(',').filter(|mac| !mac.is_empty()).map(str::to_owned).collect();
-        }
-        if let Some(counters) = meta.get(COUNTERS_KEY).map_err(text)? {
-            let numbers: Vec<u64> = counters.value().chunks_exact(8).filter_map(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes).collect();
-            let [sequence, revision, compartment] = numbers[..] else {
-                return Err("the counters are damaged".into());
-            };
-            state.next_sequence = state.next_sequence.max(sequence);
-            state.next_revision = state.next_revision.max(revision);
-            state.next_compartment = state.next_compartment.max(u32::try_from(compartment).unwrap_or(u32::MAX));
-        }
+        frame.counters(state);
+        file.append(&frame.finish())?;
+        file.compact(state);
         Ok(())
     }
 }
 
-fn counters(state: &State) -> Vec<u8> {
-    let numbers = [state.next_sequence, state.next_revision, state.next_compartment.into()];
-    numbers.iter().flat_map(|number| number.to_be_bytes()).collect()
-}
+impl StateFile {
+    fn append(&mut self, frame: &[u8]) -> Result<()> {
+        if let Some(cause) = &self.broken {
+            return Err(JournalError::Io { doing: "write the state".into(), error: io::Error::other(cause.clone()) });
+        }
+        if let Err(error) = self.file.write_all_at(frame, self.length) {
+            // Half a frame at the end would be taken for damage once another frame follows it.
+            if let Err(error) = self.file.set_len(self.length) {
+                self.broken = Some(format!("the state file could not be cut back after a failed write: {error}; restart hnsd"));
+            }
+            return Err(JournalError::Io { doing: "write the state".into(), error });
+        }
+        if let Err(error) = self.file.sync_data() {
+            self.broken = Some(format!("an earlier write did not reach the disk: {error}; restart hnsd"));
+            return Err(JournalError::Io { doing: "write the state to disk".into(), error });
+        }
+        self.length += frame.len() as u64;
+        if let Some(compaction) = &mut self.compaction {
+            compaction.remember(frame);
+        }
+        Ok(())
+    }
 
-/// Opens a state file that exists, and leaves it byte for byte as it was if it cannot be used.
-///
-/// Opening writes to the file, and after a crash it repairs it, so a file that looks unsound is copied first.
-fn open_existing(path: &Path) -> Result<Database> {
-    refuse_newer(path)?;
-    let copy = path.with_extension("redb.copy");
-    fs::copy(path, &copy).map_err(io(format!("copy {} before it is opened", path.display())))?;
-    match open_database(path) {
-        Ok(database) => {
-            fs::remove_file(&copy).map_err(io(format!("remove {}", copy.display())))?;
-            Ok(database)
+    /// Writes the file anew when it holds much more history than state. A failure costs nothing but room on the disk.
+    fn compact(&mut self, state: &State) {
+        if let Some(compaction) = self.compaction.take() {
+            match compaction.poll() {
+                Progress::Running(compaction) => self.compaction = Some(compaction),
+                Progress::Done { file, length, path, tail } => self.replace(&file, length, &path, &tail),
+                Progress::Failed(error) => self.give_up(&error),
+            }
+        } else if self.length >= self.full {
+            match Compaction::begin(self.directory.join(NEW_FILE_NAME), state.clone()) {
+                Ok(compaction) => self.compaction = Some(compaction),
+                Err(error) => self.give_up(&error),
+            }
         }
-        Err(error) => {
-            fs::rename(&copy, path).map_err(io(format!("restore {}", path.display())))?;
-            Err(error)
+    }
+
+    fn replace(&mut self, file: &File, length: u64, path: &Path, tail: &[u8]) {
+        let switch_over = || -> io::Result<File> {
+            file.write_all_at(tail, length)?;
+            file.sync_data()?;
+            let file = file.try_clone()?;
+            fs::rename(path, self.directory.join(FILE_NAME))?;
+            File::open(&self.directory)?.sync_all()?;
+            Ok(file)
+        };
+        match switch_over() {
+            Ok(file) => {
+                self.file = file;
+                self.length = length + tail.len() as u64;
+                self.full = full_at(self.length);
+            }
+            Err(error) => self.give_up(&error),
         }
+    }
+
+    fn give_up(&mut self, error: &io::Error) {
+        tracing::warn!(%error, "the state file could not be written anew; it goes on growing");
+        self.full = self.length.saturating_mul(2);
     }
 }
 
-/// Looks at the format without writing. After a crash the file must be repaired before anything can be read.
-fn refuse_newer(path: &Path) -> Result<()> {
+fn full_at(length: u64) -> u64 {
+    length.saturating_mul(2).max(SMALL)
+}
+
+/// Makes the file of an empty state. It appears under its name only when it is whole.
+fn new_file(directory: &Path, path: &Path) -> Result<(File, u64, State)> {
+    let state = State::new();
+    let unfinished = directory.join(NEW_FILE_NAME);
+    let (file, length) = compaction::write_state(&unfinished, &state).map_err(io(format!("write {}", unfinished.display())))?;
+    fs::rename(&unfinished, path).map_err(io(format!("rename {} to {}", unfinished.display(), path.display())))?;
+    sync_directory(directory)?;
+    Ok((file, length, state))
+}
+
+/// Reads the state from a file. Only a frame that a crash has cut off at the end is cut away.
+fn read_file(path: &Path) -> Result<(File, u64, State)> {
+    let file = OpenOptions::new().read(true).write(true).open(path).map_err(io(format!("open {}", path.display())))?;
+    let total = file.metadata().map_err(io(format!("open {}", path.display())))?.len();
+    let mut state = State::new();
+    let sound = read_frames(&file, total, path, &mut state)?;
+    if sound < total {
+        tracing::info!(bytes = total - sound, "the last change was cut off by a crash and never acknowledged; it is dropped");
+        file.set_len(sound).and_then(|()| file.sync_all()).map_err(io(format!("cut {}", path.display())))?;
+    }
+    Ok((file, sound, state))
+}
+
+/// Applies all whole frames and returns where they end.
+fn read_frames(file: &File, total: u64, path: &Path, state: &mut State) -> Result<u64> {
     let unreadable = |cause: String| JournalError::Unreadable { path: path.to_owned(), cause };
-    let look = || match Database::builder().set_cache_size(CACHE_BYTES).open_read_only(path) {
-        Ok(database) => read_format(&database),
-        Err(redb::DatabaseError::RepairAborted) => Ok(FORMAT),
-        Err(error) => Err(error.to_string()),
-    };
-    match guarded(look).map_err(unreadable)? {
-        0 => Err(unreadable("it has no format number".into())),
-        ..=FORMAT => Ok(()),
-        newer => Err(JournalError::Newer { path: path.to_owned(), format: newer }),
-    }
-}
-
-/// A file that had to be repaired shows its format only now.
-fn refuse_newer_after_repair(journal: &Journal, path: &Path) -> Result<()> {
-    match guarded(|| read_format(&journal.database)) {
-        Ok(1..=FORMAT) => Ok(()),
-        Ok(0) => Err(JournalError::Unreadable { path: path.to_owned(), cause: "it has no format number".into() }),
-        Ok(newer) => Err(JournalError::Newer { path: path.to_owned(), format: newer }),
-        Err(cause) => Err(JournalError::Unreadable { path: path.to_owned(), cause }),
-    }
-}
-
-fn read_format(database: &impl ReadableDatabase) -> Result<u32, String> {
-    let transaction = database.begin_read().map_err(text)?;
-    let meta = transaction.open_table(META).map_err(text)?;
-    let format = meta.get(FORMAT_KEY).map_err(text)?;
-    Ok(format.and_then(|bytes| bytes.value().try_into().ok()).map_or(0, u32::from_be_bytes))
-}
-
-fn open_database(path: &Path) -> Result<Database> {
-    let unreadable = |cause: String| JournalError::Unreadable { path: path.to_owned(), cause };
-    let open = || {
-        let mut database = Database::builder().set_cache_size(CACHE_BYTES).create(path)?;
-        let sound = database.check_integrity()?;
-        Ok((database, sound))
-    };
-    let opened = catch_unwind(AssertUnwindSafe(open)).map_err(|_| unreadable("it is damaged".into()))?;
-    match opened {
-        Ok((database, true)) => Ok(database),
-        Ok((_, false)) => Err(unreadable("its checksums do not match its contents".into())),
-        Err(redb::DatabaseError::Storage(redb::StorageError::Io(error))) if error.kind() != std::io::ErrorKind::InvalidData => {
-            Err(JournalError::Io { doing: format!("open {}", path.display()), cause: error.to_string() })
+    let read_failed = |error: io::Error| JournalError::Io { doing: format!("read {}", path.display()), error };
+    let mut reader = BufReader::with_capacity(1 << 18, file);
+    check_header(&mut reader, total, path)?;
+    let mut at = HEADER_LENGTH as u64;
+    let mut payload = Vec::new();
+    while at < total {
+        if total - at < HEAD_LENGTH as u64 {
+            return Ok(at);
         }
-        Err(error) => Err(unreadable(error.to_string())),
+        let mut head = [0; HEAD_LENGTH];
+        reader.read_exact(&mut head).map_err(read_failed)?;
+        let Some(head) = Head::read(&head) else {
+            return Err(unreadable(format!("the frame at byte {at} is damaged")));
+        };
+        let end = at + HEAD_LENGTH as u64 + u64::from(head.length);
+        if end > total {
+            return Ok(at);
+        }
+        payload.resize(head.length as usize, 0);
+        reader.read_exact(&mut payload).map_err(read_failed)?;
+        if crc32fast::hash(&payload) != head.sum {
+            return Err(unreadable(format!("the frame at byte {at} is damaged")));
+        }
+        frame::apply(&payload, state).map_err(|cause| unreadable(format!("the frame at byte {at} has {cause}")))?;
+        at = end;
+    }
+    Ok(at)
+}
+
+fn check_header(reader: &mut impl Read, total: u64, path: &Path) -> Result<()> {
+    let unreadable = |cause: &str| JournalError::Unreadable { path: path.to_owned(), cause: cause.into() };
+    if total < HEADER_LENGTH as u64 {
+        return Err(unreadable("it is too short to be a state file"));
+    }
+    let mut header = [0; HEADER_LENGTH];
+    reader.read_exact(&mut header).map_err(io(format!("read {}", path.display())))?;
+    let [.., a, b, c, d] = header;
+    match u32::from_le_bytes([a, b, c, d]) {
+        _ if !header.starts_with(frame::MAGIC) => Err(unreadable("it is no state file of hnsd")),
+        1..=FORMAT => Ok(()),
+        0 => Err(unreadable("it has no format number")),
+        format => Err(JournalError::Newer { path: path.to_owned(), format }),
     }
 }
 
-/// Reads something from the file; damage may show as an error or as a panic inside the library.
-fn guarded<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err("it is damaged".into()))
-}
-
-fn write_meta(transaction: &redb::WriteTransaction, key: &str, value: &[u8]) -> Result<()> {
-    let mut meta = transaction.open_table(META).map_err(io("open the table of facts"))?;
-    meta.insert(key, value).map_err(io("write a fact")).map(drop)
-}
-
-fn key(kind: Kind, id: Guid) -> [u8; 17] {
-    let mut key = [0; 17];
-    key[0] = kind_number(kind);
-    key[1..].copy_from_slice(id.as_bytes());
-    key
-}
-
-fn parse_key(key: &[u8]) -> Result<(Kind, Guid), String> {
-    let [number, id @ ..] = key else {
-        return Err("an empty key".into());
-    };
-    let kind = Kind::ALL.into_iter().find(|kind| kind_number(*kind) == *number).ok_or_else(|| format!("an unknown kind {number}"))?;
-    let id = id.try_into().map_err(|_| "a key of the wrong length".to_owned())?;
-    Ok((kind, Guid::from_bytes(id)))
-}
-
-/// The numbers are part of the file's format.
-fn kind_number(kind: Kind) -> u8 {
-    match kind {
-        Kind::Network => 1,
-        Kind::Namespace => 2,
-        Kind::Endpoint => 3,
-        Kind::LoadBalancer => 4,
-        Kind::Route => 5,
-        Kind::GuestNetworkService => 6,
-    }
+/// Makes a file that only its owner can read: documents may name what others need not know.
+fn create_private(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
 fn sync_directory(directory: &Path) -> Result<()> {
-    fs::File::open(directory).and_then(|file| file.sync_all()).map_err(io(format!("sync {}", directory.display())))
+    File::open(directory).and_then(|file| file.sync_all()).map_err(io(format!("sync {}", directory.display())))
 }
 
-fn io<E: fmt::Display>(doing: impl Into<String>) -> impl FnOnce(E) -> JournalError {
+fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> JournalError {
     let doing = doing.into();
-    move |error| JournalError::Io { doing, cause: error.to_string() }
-}
-
-fn text(error: impl fmt::Display) -> String {
-    error.to_string()
+    move |error| JournalError::Io { doing, error }
 }

@@ -5,6 +5,7 @@
 //! answers. While it waits for the disk the next batch gathers, so that throughput grows with the number of callers.
 
 use std::future::Future;
+use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -12,6 +13,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use hcn::api::{Events, Hcn, Kind};
@@ -28,7 +30,7 @@ use tokio::sync::oneshot;
 use crate::build::Build;
 use crate::call::{self, Call};
 use crate::events::Hub;
-use crate::journal::{Change, FILE_NAME, Journal, JournalError};
+use crate::journal::{Change, Journal, JournalError};
 use crate::machine::Machine;
 use crate::operation::{Draft, World, endpoint, guest_network_service, load_balancer, namespace, network, route, schema};
 use crate::reservation::Reservations;
@@ -38,6 +40,9 @@ use crate::{filter, view};
 
 /// How many changes one fsync may carry.
 const BATCH: usize = 256;
+
+/// How long the writer waits for callers that are likely to come.
+const PATIENCE: Duration = Duration::from_micros(150);
 
 /// What a service is made of.
 pub struct Options {
@@ -123,12 +128,8 @@ impl Service {
     /// Reads the state, brings the switch up to date and starts.
     pub fn start(options: Options) -> Result<Self, JournalError> {
         let (journal, state) = match &options.state_dir {
-            Some(directory) => {
-                let journal = Journal::open(directory)?;
-                let state = journal.load(&directory.join(FILE_NAME))?;
-                (journal, state)
-            }
-            None => (Journal::in_memory()?, State::new()),
+            Some(directory) => Journal::open(directory)?,
+            None => (Journal::in_memory(), State::new()),
         };
         let world = Arc::new(World { build: options.build, machine: options.machine, hub: Arc::new(Hub::default()) });
         let published = Arc::new(ArcSwap::from_pointee(state));
@@ -137,7 +138,7 @@ impl Service {
             Writer { journal, switch: options.switch, world: world.clone(), published: published.clone(), behind: true };
         writer.catch_up();
         let thread = std::thread::Builder::new().name("hns-writer".into()).spawn(move || writer.run(&receiver));
-        let thread = thread.map_err(|error| JournalError::Io { doing: "start the writer".into(), cause: error.to_string() })?;
+        let thread = thread.map_err(|error| JournalError::Io { doing: "start the writer".into(), error })?;
         Ok(Self { published, world, jobs: Mutex::new(Some(sender)), writer: Mutex::new(Some(thread)), reservations: Reservations::default() })
     }
 
@@ -251,6 +252,23 @@ impl Service {
             return Ok(Pending(pending));
         }
         Ok(self.submit(move |draft| call.write(draft)))
+    }
+
+    /// As [`Hcn::list`], as the text of one JSON array. Documents are printed one by one, so that a long list takes no more
+    /// memory than its text.
+    pub fn list_text(&self, kind: Kind, query: &str) -> Result<String> {
+        let query = Query::parse(query)?;
+        let state = self.published.load_full();
+        let mut text = String::from("[");
+        for id in filter::enumerate(&state, kind, query.filter()?) {
+            let Some(record) = state.get(kind, id) else { continue };
+            if text.len() > 1 {
+                text.push(',');
+            }
+            text.push_str(&show(&state, &record, &query).to_string());
+        }
+        text.push(']');
+        Ok(text)
     }
 
     /// The counters of an endpoint.
@@ -408,9 +426,10 @@ struct Writer {
 
 impl Writer {
     fn run(&mut self, jobs: &Receiver<Box<dyn Job>>) {
+        let mut expected = 1;
         while let Ok(first) = jobs.recv() {
-            let mut batch = vec![first];
-            batch.extend(jobs.try_iter().take(BATCH - 1));
+            let batch = gather(first, jobs, expected);
+            expected = batch.len();
             self.commit(batch);
         }
     }
@@ -486,10 +505,25 @@ impl Writer {
         let (kind, id) = order.object();
         tracing::warn!(%error, %id, kind = kind.name(), "the switch could not do what it was told");
         self.behind = true;
-        if kind == Kind::Network && matches!(order, Order::Put { .. }) {
+        if kind == Kind::Network && matches!(order, Order::Put(_)) {
             state.degraded.insert(id);
         }
     }
+}
+
+/// Gathers what one fsync is to carry. Callers that were answered together tend to come back together, so as many as last
+/// time are waited for, but only for a fraction of what the fsync takes.
+fn gather(first: Box<dyn Job>, jobs: &Receiver<Box<dyn Job>>, expected: usize) -> Vec<Box<dyn Job>> {
+    let mut batch = vec![first];
+    batch.extend(jobs.try_iter().take(BATCH - 1));
+    let deadline = Instant::now() + PATIENCE;
+    while batch.len() < expected {
+        match jobs.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(job) => batch.push(job),
+            Err(_) => break,
+        }
+    }
+    batch
 }
 
 /// Runs a job. A fault in it is that caller's alone: the draft is restored as after any failure, and the service goes on.
@@ -502,20 +536,15 @@ fn run_guarded(job: &mut dyn Job, draft: &mut Draft<'_>) -> Result<()> {
 
 fn order(change: &Change) -> Option<Order> {
     match change {
-        Change::Put(record) => Some(Order::Put {
-            kind: record.kind(),
-            id: record.id(),
-            revision: record.inside().revision,
-            document: record.document(),
-        }),
-        Change::Remove(kind, id) => Some(Order::Remove { kind: *kind, id: *id }),
+        Change::Put(record) => Some(Order::put(record)),
+        Change::Remove(kind, id) => Some(Order::Remove(*kind, *id)),
         Change::ManagementMacs(_) => None,
     }
 }
 
 fn not_durable(error: &JournalError) -> Error {
+    let is_full = matches!(error, JournalError::Io { error, .. } if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge));
+    let code = if is_full { Error::DiskFull } else { Error::WriteFault };
     let cause = format!("nothing was changed: {error}");
-    let text = error.to_string().to_ascii_lowercase();
-    let code = if text.contains("no space") || text.contains("quota") { Error::DiskFull } else { Error::WriteFault };
     code(detail(cause).remedy("make room in the state directory, or see why it cannot be written"))
 }

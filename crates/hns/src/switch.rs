@@ -12,6 +12,7 @@ use hcn::Guid;
 use hcn::api::Kind;
 use serde_json::Value;
 
+use crate::record::AnyRecord;
 use crate::state::State;
 
 /// The switch could not do what it was told.
@@ -29,31 +30,48 @@ impl std::error::Error for SwitchError {}
 /// One thing the switch is told.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Order {
-    /// This object is there, with this document, since this revision.
-    Put {
-        /// Its kind.
-        kind: Kind,
-        /// Its id.
-        id: Guid,
-        /// The number of the change.
-        revision: u64,
-        /// Its document, complete, in schema 2.
-        document: Value,
-    },
+    /// This object is there.
+    Put(Wanted),
     /// This object is gone.
-    Remove {
-        /// Its kind.
-        kind: Kind,
-        /// Its id.
-        id: Guid,
-    },
+    Remove(Kind, Guid),
+}
+
+/// An object as the switch is to have it. It shares its document with the store, so that passing it on costs nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wanted(AnyRecord);
+
+impl Wanted {
+    /// Its kind.
+    pub fn kind(&self) -> Kind {
+        self.0.kind()
+    }
+
+    /// Its id.
+    pub fn id(&self) -> Guid {
+        self.0.id()
+    }
+
+    /// The number of the change that made it so.
+    pub fn revision(&self) -> u64 {
+        self.0.inside().revision
+    }
+
+    /// Its document, complete, in schema 2.
+    pub fn document(&self) -> Value {
+        self.0.document()
+    }
 }
 
 impl Order {
+    pub(crate) fn put(record: &AnyRecord) -> Self {
+        Self::Put(Wanted(record.clone()))
+    }
+
     /// The object it is about.
     pub fn object(&self) -> (Kind, Guid) {
         match self {
-            Self::Put { kind, id, .. } | Self::Remove { kind, id } => (*kind, *id),
+            Self::Put(wanted) => (wanted.kind(), wanted.id()),
+            Self::Remove(kind, id) => (*kind, *id),
         }
     }
 }
@@ -75,7 +93,7 @@ pub struct Recorder {
 
 #[derive(Debug, Default)]
 struct Recorded {
-    objects: BTreeMap<(Kind, Guid), (u64, Value)>,
+    objects: BTreeMap<(Kind, Guid), Wanted>,
     orders: u64,
     refusal: Option<String>,
 }
@@ -88,7 +106,7 @@ impl Recorder {
 
     /// The document it holds for an object.
     pub fn document(&self, kind: Kind, id: Guid) -> Option<Value> {
-        self.lock().objects.get(&(kind, id)).map(|(_, document)| document.clone())
+        self.lock().objects.get(&(kind, id)).map(Wanted::document)
     }
 
     /// Makes it refuse every order from now on, or none.
@@ -104,7 +122,7 @@ impl Recorder {
 
 impl Switch for Recorder {
     fn inventory(&self) -> Result<BTreeMap<(Kind, Guid), u64>, SwitchError> {
-        Ok(self.lock().objects.iter().map(|(object, (revision, _))| (*object, *revision)).collect())
+        Ok(self.lock().objects.iter().map(|(object, wanted)| (*object, wanted.revision())).collect())
     }
 
     fn apply(&self, order: &Order) -> Result<(), SwitchError> {
@@ -114,10 +132,10 @@ impl Switch for Recorder {
         }
         inner.orders += 1;
         match order {
-            Order::Put { kind, id, revision, document } => {
-                inner.objects.insert((*kind, *id), (*revision, document.clone()));
+            Order::Put(wanted) => {
+                inner.objects.insert((wanted.kind(), wanted.id()), wanted.clone());
             }
-            Order::Remove { kind, id } => {
+            Order::Remove(kind, id) => {
                 inner.objects.remove(&(*kind, *id));
             }
         }
@@ -145,13 +163,12 @@ pub(crate) fn difference(state: &State, inventory: &BTreeMap<(Kind, Guid), u64>)
         .keys()
         .rev()
         .filter(|(kind, id)| state.get(*kind, *id).is_none())
-        .map(|(kind, id)| Order::Remove { kind: *kind, id: *id })
+        .map(|(kind, id)| Order::Remove(*kind, *id))
         .collect();
     for record in state.iter() {
         let object = (record.kind(), record.id());
-        let revision = record.inside().revision;
-        if inventory.get(&object) != Some(&revision) {
-            orders.push(Order::Put { kind: object.0, id: object.1, revision, document: record.document() });
+        if inventory.get(&object) != Some(&record.inside().revision) {
+            orders.push(Order::put(&record));
         }
     }
     orders

@@ -116,7 +116,7 @@ fn only_the_difference_is_applied_after_a_restart() {
     let hcn = start();
     assert_eq!(switch.orders(), before, "nothing had changed");
     // The switch loses one object while the service is away.
-    switch.apply(&hns::switch::Order::Remove { kind: Kind::Network, id: net }).unwrap();
+    switch.apply(&hns::switch::Order::Remove(Kind::Network, net)).unwrap();
     drop(hcn);
     let before = switch.orders();
     let _hcn = start();

@@ -54,8 +54,11 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) fn open(address: &Address) -> io::Result<Self> {
-        let stream = Stream::connect(address)?;
-        Ok(Self { stream, buffer: Vec::new(), position: 0, used: Instant::now() })
+        Stream::connect(address).map(Self::over)
+    }
+
+    pub(super) fn over(stream: Stream) -> Self {
+        Self { stream, buffer: Vec::new(), position: 0, used: Instant::now() }
     }
 
     /// Whether the connection, after a rest, can still carry a request.

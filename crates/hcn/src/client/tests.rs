@@ -313,3 +313,59 @@ fn many_threads_share_a_client() {
     });
     assert!(client.idle.lock().unwrap().len() <= 8);
 }
+
+#[cfg(unix)]
+mod hostile {
+    use std::os::unix::net::UnixStream;
+
+    use proptest::prelude::*;
+
+    use super::super::http::{Connection, Stream};
+    use super::*;
+
+    /// Pieces of answers, right and wrong, in any order.
+    fn answers() -> impl Strategy<Value = Vec<u8>> {
+        let pieces = prop_oneof![
+            Just(b"HTTP/1.1 200 OK\r\n".to_vec()),
+            Just(b"HTTP/1.1 100 Continue\r\n\r\n".to_vec()),
+            Just(b"Transfer-Encoding: chunked\r\n".to_vec()),
+            Just(b"Connection: close\r\n".to_vec()),
+            Just(b"\r\n".to_vec()),
+            Just(b"0\r\n\r\n".to_vec()),
+            any::<u64>().prop_map(|length| format!("Content-Length: {length}\r\n").into_bytes()),
+            (0u8..20).prop_map(|length| format!("Content-Length: {length}\r\n\r\n").into_bytes()),
+            any::<u64>().prop_map(|length| format!("{length:x}\r\n").into_bytes()),
+            (0usize..20).prop_map(|length| format!("{length:x}\r\n{}\r\n", "x".repeat(length)).into_bytes()),
+            proptest::collection::vec(any::<u8>(), 0..40),
+        ];
+        proptest::collection::vec(pieces, 0..12).prop_map(|pieces| pieces.concat())
+    }
+
+    /// A connection on which an answer waits, and its other end, without which no request could be sent.
+    fn connection(answer: &[u8]) -> (Connection, UnixStream) {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        theirs.write_all(answer).unwrap();
+        theirs.shutdown(std::net::Shutdown::Write).unwrap();
+        (Connection::over(Stream::Unix(ours)), theirs)
+    }
+
+    proptest! {
+        #[test]
+        fn no_answer_is_fatal(answer in answers()) {
+            // Whatever comes of it, it is an answer of at most what was sent, or an error.
+            let (mut connection, _theirs) = connection(&answer);
+            if let Ok(read) = connection.exchange(b"GET / HTTP/1.1\r\n\r\n") {
+                prop_assert!(read.body.len() <= answer.len());
+            }
+        }
+
+        #[test]
+        fn no_stream_is_fatal(answer in answers()) {
+            let (mut connection, _theirs) = connection(&answer);
+            if let Ok((_, body)) = connection.begin(b"GET / HTTP/1.1\r\n\r\n") {
+                let events = EventStream::new(connection, body).unwrap();
+                prop_assert!(events.take(answer.len() + 2).count() <= answer.len() + 1);
+            }
+        }
+    }
+}

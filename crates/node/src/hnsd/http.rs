@@ -161,11 +161,14 @@ async fn list(State(service): State<Shared>, Path(kinds): Path<String>, paramete
         let kind = kind(&kinds)?;
         let query = parameter(&parameters, "query");
         Ok(match wants_documents {
-            true => Value::Array(service.list(kind, query)?),
-            false => json!(service.enumerate(kind, query)?.iter().map(Guid::to_string).collect::<Vec<_>>()),
+            true => service.list_text(kind, query)?,
+            false => json!(service.enumerate(kind, query)?.iter().map(Guid::to_string).collect::<Vec<_>>()).to_string(),
         })
     });
-    answer(listed.await.unwrap_or_else(|_| Err(fault())))
+    match listed.await.unwrap_or_else(|_| Err(fault())) {
+        Ok(text) => json_text(text).into_response(),
+        Err(error) => failure(&error),
+    }
 }
 
 fn fault() -> Error {
@@ -319,8 +322,12 @@ fn answer(outcome: Result<Value>) -> Response {
     }
 }
 
+fn json_text(text: String) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], text)
+}
+
 fn json_body(value: &Value) -> impl IntoResponse + use<> {
-    ([(header::CONTENT_TYPE, "application/json")], value.to_string())
+    json_text(value.to_string())
 }
 
 fn success(value: Value) -> Response {
