@@ -1,7 +1,6 @@
 //! What every object shares: schema version, health, DNS settings and routes.
 
-use serde_json::Value;
-
+use crate::document::Any;
 use crate::Guid;
 
 document! {
@@ -22,8 +21,8 @@ impl SchemaVersion {
 document! {
     /// Internals of an object that some clients read.
     pub struct ExtraParams {
-        "Resources" resources: Value,
-        "SharedContainers" shared_containers: Value,
+        "Resources" resources: Any,
+        "SharedContainers" shared_containers: Any,
         /// The layer below a network, named when another network is stacked on it.
         "LayeredOn" layered_on: Guid,
         "SwitchGuid" switch_guid: Guid,
@@ -35,7 +34,7 @@ document! {
 document! {
     /// Health of an object.
     pub struct Health {
-        "Data" data: Value,
+        "Data" data: Any,
         "Extra" extra_params: ExtraParams,
     }
 }

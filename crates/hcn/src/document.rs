@@ -10,8 +10,7 @@ use serde_json::{Map, Value};
 use crate::Guid;
 use crate::error::{Error, Result, detail};
 
-/// Fields of a document that this version does not know. They are kept and printed again.
-pub type Extra = Map<String, Value>;
+pub use crate::extra::Extra;
 
 /// Where in a document a value stands; prints as `Ipams[0].Subnets[1].IpAddressPrefix`.
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +84,9 @@ pub(crate) fn object(value: Value, at: &Path<'_>) -> Result<Map<String, Value>> 
 
 /// Takes the value of a property out of an object: the exact spelling if it is there, else any spelling.
 pub(crate) fn take(map: &mut Map<String, Value>, names: &[&str]) -> Option<Value> {
+    if map.is_empty() {
+        return None;
+    }
     let exact = names.iter().find_map(|name| map.shift_remove(*name));
     let mut found = None;
     while let Some(key) = map.keys().find(|key| names.iter().any(|name| key.eq_ignore_ascii_case(name))) {
@@ -186,6 +188,23 @@ impl Field for Value {
     }
 }
 
+/// JSON of any shape. Few documents have any, so what is not there takes one word.
+pub type Any = Option<Box<Value>>;
+
+impl<T: Field> Field for Box<T> {
+    fn read(value: Value, at: &Path<'_>) -> Result<Self> {
+        T::read(value, at).map(Box::new)
+    }
+
+    fn write(&self) -> Value {
+        T::write(self)
+    }
+
+    fn is_absent(&self) -> bool {
+        T::is_absent(self)
+    }
+}
+
 /// Some value, or nothing. A value that is there is printed even when it is its type's default.
 impl<T: Field> Field for Option<T> {
     fn read(value: Value, at: &Path<'_>) -> Result<Self> {
@@ -281,10 +300,11 @@ macro_rules! document {
         impl $crate::document::Field for $name {
             #[allow(unused_mut, clippy::needless_update)]
             fn read(value: serde_json::Value, at: &$crate::document::Path<'_>) -> $crate::error::Result<Self> {
-                let mut document = Self { extra: $crate::document::object(value, at)?, ..Self::default() };
+                let mut document = Self { extra: $crate::document::object(value, at)?.into(), ..Self::default() };
                 $( if let Some(value) = $crate::document::take(&mut document.extra, &[$key $(, $alias)*]) {
                     document.$field = $crate::document::Field::read(value, &at.key($key))?;
                 } )*
+                document.extra.shrink();
                 Ok(document)
             }
 

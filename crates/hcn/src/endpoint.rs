@@ -1,7 +1,6 @@
 //! Endpoints: a NIC of a container, here or on another host.
 
-use serde_json::Value;
-
+use crate::document::Any;
 use crate::Guid;
 use crate::base::{Dns, Health, Route, SchemaVersion};
 use crate::policy::Policy;
@@ -68,9 +67,9 @@ document! {
         "Routes" routes: Vec<Route>,
         "MacAddress" mac_address: String,
         "Flags" flags: EndpointFlags,
-        "AdditionalParams" additional_params: Value,
+        "AdditionalParams" additional_params: Any,
         "Health" health: Health,
-        "Telemetry" telemetry: Value,
+        "Telemetry" telemetry: Any,
         "State" state: EndpointState,
         "SchemaVersion" schema_version: SchemaVersion,
     }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::document::Any;
 use crate::Guid;
 use crate::base::{Health, SchemaVersion};
 
@@ -72,9 +73,9 @@ document! {
         "GnsRpcServerInformation" rpc_server: GnsRpcServerInformation,
         "Flags" flags: GuestNetworkServiceFlags,
         "State" state: GuestState,
-        "AdditionalParams" additional_params: Value,
+        "AdditionalParams" additional_params: Any,
         "Health" health: Health,
-        "Telemetry" telemetry: Value,
+        "Telemetry" telemetry: Any,
         "SchemaVersion" schema_version: SchemaVersion,
     }
 }

@@ -25,6 +25,7 @@ pub mod client;
 pub mod endpoint;
 pub mod error;
 pub mod event;
+mod extra;
 pub mod guest_network_service;
 pub mod load_balancer;
 pub mod modify;
@@ -36,7 +37,7 @@ pub mod route;
 pub mod v1;
 
 pub use api::{Hcn, HcnExt, Kind};
-pub use document::{Extra, Field, Path, not_a_guid, parse, parse_guid, parse_value, print};
+pub use document::{Any, Extra, Field, Path, not_a_guid, parse, parse_guid, parse_value, print};
 pub use error::{Error, Result};
 
 /// The identity of an HCN object. Prints in lower case without braces, as v2 documents do.

@@ -1,7 +1,6 @@
 //! Load balancers: virtual addresses in front of endpoints.
 
-use serde_json::Value;
-
+use crate::document::Any;
 use crate::Guid;
 use crate::base::{Health, SchemaVersion};
 
@@ -87,9 +86,9 @@ document! {
         "FrontendVIPs" | "VirtualIPs" frontend_vips: Vec<String>,
         "PortMappings" port_mappings: Vec<LoadBalancerPortMapping>,
         "Flags" flags: LoadBalancerFlags,
-        "AdditionalParams" additional_params: Value,
+        "AdditionalParams" additional_params: Any,
         "Health" health: Health,
-        "Telemetry" telemetry: Value,
+        "Telemetry" telemetry: Any,
         "State" state: u16,
         "SchemaVersion" schema_version: SchemaVersion,
     }

@@ -1,7 +1,6 @@
 //! Namespaces: the network compartment of a container, and what is in it.
 
-use serde_json::Value;
-
+use crate::document::Any;
 use crate::Guid;
 use crate::base::{Health, SchemaVersion};
 use crate::error::Result;
@@ -64,9 +63,9 @@ document! {
         "Type" namespace_type: NamespaceType => always,
         "Resources" resources: Vec<Resource>,
         "CreateWithCompartment" create_with_compartment: bool,
-        "AdditionalParams" additional_params: Value,
+        "AdditionalParams" additional_params: Any,
         "Health" health: Health,
-        "Telemetry" telemetry: Value,
+        "Telemetry" telemetry: Any,
         "State" state: u16,
         "SchemaVersion" schema_version: SchemaVersion => always,
     }

@@ -1,7 +1,6 @@
 //! Networks: a virtual switch with subnets, an address pool and policies.
 
-use serde_json::Value;
-
+use crate::document::Any;
 use crate::Guid;
 use crate::base::{Dns, Health, Route, SchemaVersion};
 use crate::policy::Policy;
@@ -173,9 +172,9 @@ document! {
         "Dns" dns: Dns,
         "Ipams" ipams: Vec<Ipam>,
         "Flags" flags: NetworkFlags,
-        "AdditionalParams" additional_params: Value,
+        "AdditionalParams" additional_params: Any,
         "Health" health: Health,
-        "Telemetry" telemetry: Value,
+        "Telemetry" telemetry: Any,
         "State" state: u16,
         "SchemaVersion" schema_version: SchemaVersion,
     }

@@ -1,7 +1,7 @@
 //! SDN routes: where packets of endpoints go for a prefix.
 
 use crate::Guid;
-use crate::base::SchemaVersion;
+use crate::base::{Health, SchemaVersion};
 use crate::policy::endpoint::SdnRouteSettings;
 
 document! {
@@ -18,6 +18,7 @@ document! {
         "HostComputeEndpoints" endpoints: Vec<Guid>,
         "Routes" routes: Vec<SdnRouteSettings>,
         "Setting" setting: Vec<SdnRouteSettings>,
+        "Health" health: Health,
         "State" state: u16,
         "SchemaVersion" schema_version: SchemaVersion,
     }

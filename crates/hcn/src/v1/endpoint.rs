@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::Guid;
 use crate::base::{Dns, Route, SchemaVersion};
-use crate::document::{Extra, Field, Path};
+use crate::document::{Any, Extra, Field, Path};
 use crate::endpoint::{self, EndpointFlags, EndpointState, IpConfiguration};
 use crate::error::Result;
 use crate::namespace::Resource;
@@ -33,7 +33,7 @@ document! {
     /// `IpConfigurations`, `Routes`, `Dns` and `Telemetry` are v2's, for what the fields above them cannot say.
     pub struct HnsEndpoint {
         "ActivityId" activity_id: String,
-        "AdditionalParams" additional_params: Value,
+        "AdditionalParams" additional_params: Any,
         "DNSDomain" dns_domain: String,
         "DNSServerList" dns_server_list: String,
         "DNSSuffix" dns_suffix: String,
@@ -58,7 +58,7 @@ document! {
         "Policies" policies: Vec<FlatPolicy>,
         "PortFriendlyName" port_friendly_name: String,
         "PrefixLength" prefix_length: u8,
-        "Resources" resources: Value,
+        "Resources" resources: Any,
         "SchemaVersion" schema_version: SchemaVersion,
         "SharedContainers" shared_containers: Vec<String> => always,
         "State" state: EndpointState,
@@ -69,7 +69,7 @@ document! {
         "IpConfigurations" ip_configurations: Vec<IpConfiguration>,
         "Routes" routes: Vec<Route>,
         "Dns" dns: Dns,
-        "Telemetry" telemetry: Value,
+        "Telemetry" telemetry: Any,
     }
 }
 

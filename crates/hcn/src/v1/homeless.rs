@@ -36,7 +36,7 @@ mod tests {
         let mut extra = Extra::new();
         keep(&mut extra, "IPv6", &true);
         keep(&mut extra, "GatewayMac", &String::new());
-        assert_eq!(json!(extra), json!({"IPv6": true}));
+        assert_eq!(json!(*extra), json!({"IPv6": true}));
         assert!(bring_back::<bool>(&mut extra, "IPv6"));
         assert!(extra.is_empty());
     }
@@ -45,6 +45,6 @@ mod tests {
     fn what_is_no_such_field_stays() {
         let mut extra = Extra::from_iter([("ipv6".to_owned(), json!("yes"))]);
         assert!(!bring_back::<bool>(&mut extra, "IPv6"));
-        assert_eq!(json!(extra), json!({"IPv6": "yes"}));
+        assert_eq!(json!(*extra), json!({"IPv6": "yes"}));
     }
 }

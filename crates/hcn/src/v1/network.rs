@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::base::{Dns, Health, Route, SchemaVersion};
-use crate::document::{Extra, Field, Path};
+use crate::document::{Any, Extra, Field, Path};
 use crate::error::Result;
 use crate::network::{self, IpSubnetFlags, Ipam, NetworkFlags, NetworkType, SubnetFlags};
 use crate::policy::Policy;
@@ -74,7 +74,7 @@ document! {
     /// `MacPool`, `Dns`, `Ipams` and `Telemetry` are v2's, for what the fields above them cannot say.
     pub struct HnsNetwork {
         "ActivityId" activity_id: String,
-        "AdditionalParams" additional_params: Value,
+        "AdditionalParams" additional_params: Any,
         "AutomaticDNS" automatic_dns: bool,
         "CurrentEndpointCount" current_endpoint_count: u64 => always,
         "DNSServerCompartment" dns_server_compartment: u32,
@@ -98,7 +98,7 @@ document! {
         "NetworkAdapterName" network_adapter_name: String,
         "Owner" owner: String,
         "Policies" policies: Vec<FlatPolicy>,
-        "Resources" resources: Value,
+        "Resources" resources: Any,
         "SchemaVersion" schema_version: SchemaVersion,
         "SourceMac" source_mac: String,
         "State" state: u16,
@@ -109,7 +109,7 @@ document! {
         "MacPool" mac_pool: network::MacPool,
         "Dns" dns: Dns,
         "Ipams" ipams: Vec<Ipam>,
-        "Telemetry" telemetry: Value,
+        "Telemetry" telemetry: Any,
     }
 }
 

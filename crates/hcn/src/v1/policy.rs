@@ -92,7 +92,7 @@ impl FlatPolicy {
             "OUTBOUNDNAT" => raise::<OutBoundNatPolicy>(self, at),
             "ROUTE" | "SDNROUTE" => raise::<RoutePolicy>(self, at),
             "PROXY" | "L4PROXY" => raise::<ProxyPolicy>(self, at),
-            _ => Ok(Policy { policy_type: self.policy_type, settings: Value::Object(self.extra), ..Policy::default() }),
+            _ => Ok(Policy { policy_type: self.policy_type, settings: Value::Object(self.extra.into()), ..Policy::default() }),
         }
     }
 
@@ -151,7 +151,7 @@ fn flatten(policy: &Policy, policy_type: Value) -> Option<FlatPolicy> {
 fn flatten_unchanged(policy: &Policy, policy_type: Value) -> Option<FlatPolicy> {
     let fields = match &policy.settings {
         Value::Null => Extra::new(),
-        Value::Object(fields) => fields.clone(),
+        Value::Object(fields) => fields.clone().into(),
         _ => return None,
     };
     let taken = |key: &String| key.eq_ignore_ascii_case("Type") || key.eq_ignore_ascii_case("Settings");

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::Guid;
 use crate::base::SchemaVersion;
-use crate::document::{Extra, Field, Path, shorten};
+use crate::document::{Any, Extra, Field, Path, shorten};
 use crate::error::{Error, Result, detail};
 use crate::load_balancer::{LoadBalancer, LoadBalancerFlags, LoadBalancerPortMapping};
 use crate::policy::endpoint::SdnRouteSettings;
@@ -23,7 +23,7 @@ document! {
     /// `Telemetry`.
     pub struct PolicyList {
         "ActivityId" activity_id: String,
-        "AdditionalParams" additional_params: Value,
+        "AdditionalParams" additional_params: Any,
         "Flags" flags: LoadBalancerFlags,
         "Health" health: Value,
         "HostComputeNetwork" network: String,
@@ -33,10 +33,10 @@ document! {
         "Owner" owner: String,
         "Policies" policies: Vec<FlatPolicy> => always,
         "References" references: Vec<String> => always,
-        "Resources" resources: Value,
+        "Resources" resources: Any,
         "SchemaVersion" schema_version: SchemaVersion,
         "State" state: u16,
-        "Telemetry" telemetry: Value,
+        "Telemetry" telemetry: Any,
         "Version" version: u64,
     }
 }
@@ -146,7 +146,7 @@ impl PolicyList {
             policies: ports_of(load_balancer).iter().map(|mapping| elb(load_balancer, mapping)).collect(),
             additional_params: load_balancer.additional_params.clone(),
             telemetry: load_balancer.telemetry.clone(),
-            health: load_balancer.health.data.clone(),
+            health: load_balancer.health.data.as_deref().cloned().unwrap_or_default(),
             network: id::print(load_balancer.network),
             id: id::print(load_balancer.id),
             is_applied: true,
@@ -252,7 +252,7 @@ fn elb(load_balancer: &LoadBalancer, mapping: &LoadBalancerPortMapping) -> FlatP
 /// A typed policy as a flat one.
 fn flat(policy: &impl Field) -> FlatPolicy {
     let mut extra = match policy.write() {
-        Value::Object(fields) => fields,
+        Value::Object(fields) => fields.into(),
         _ => Extra::new(),
     };
     FlatPolicy { policy_type: extra.shift_remove("Type").unwrap_or_default(), extra }

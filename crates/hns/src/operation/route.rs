@@ -1,7 +1,7 @@
 //! SDN routes: made, changed, deleted.
 
 use hcn::api::Kind;
-use hcn::base::SchemaVersion;
+use hcn::base::{Health, SchemaVersion};
 use hcn::error::{Error, Result, detail};
 use hcn::network::NetworkType;
 use hcn::route::SdnRoute;
@@ -47,6 +47,7 @@ fn check(draft: &Draft<'_>, route: &mut SdnRoute) -> Result<()> {
         route.schema_version = SchemaVersion::v2();
     }
     route.version = draft.world.build.version_number();
+    route.health = Health::default();
     route.state = 1;
     Ok(())
 }
