@@ -1,0 +1,19 @@
+//! `cargo xtask bench NAME`: builds in release mode and measures.
+
+use crate::{dist, shell};
+
+/// Runs a benchmark.
+pub(crate) fn run(name: &str, arguments: &[String]) -> Result<(), String> {
+    match name {
+        "hns" => hns(arguments),
+        _ => Err(format!("there is no benchmark {name:?}; there is: hns")),
+    }
+}
+
+/// Measures hnsd over its socket. The benchmark is a program of its own because its clients must be no part of hnsd.
+fn hns(arguments: &[String]) -> Result<(), String> {
+    shell::run(shell::cargo().args(["build", "--release", "--package", "transom", "--package", "hns-bench"]))?;
+    let release = dist::target_directory()?.join("release");
+    let mut command = shell::program(release.join("hns-bench"));
+    shell::run(command.arg("--transom").arg(release.join("transom")).args(arguments))
+}

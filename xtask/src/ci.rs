@@ -1,0 +1,104 @@
+//! `cargo xtask ci`: everything that must hold before a change goes in, in order, stopping at the first failure.
+
+use std::time::{Duration, Instant};
+
+use crate::{dist, interop, shell, test, tidy};
+
+/// One thing that must hold.
+struct Step {
+    name: &'static str,
+    run: fn() -> Result<(), String>,
+}
+
+/// How many rounds the crash test plays here; `cargo test` plays a few.
+const CRASH_ROUNDS: &str = "200";
+
+/// The packages with code for Windows, and those below them.
+const WINDOWS_PACKAGES: &[&str] = &["transom", "host", "abi", "computenetwork", "vmcompute", "bcryptprimitives"];
+
+/// The cheap and telling ones first, except that the tests come before everything: they are what people look for.
+const STEPS: &[Step] = &[
+    Step { name: "test", run: || test::run(&[]) },
+    Step { name: "format", run: || shell::run(shell::cargo().args(["fmt", "--all", "--check"])) },
+    Step { name: "clippy", run: clippy },
+    Step { name: "clippy for Windows", run: clippy_for_windows },
+    Step { name: "tidy", run: tidy::run },
+    Step { name: "shellcheck", run: || shell::run(shell::program("shellcheck").arg(".ci/run")) },
+    Step { name: "crash test", run: crash_test },
+    Step { name: "dist", run: dist::run },
+    Step { name: "interop hcsshim", run: || interop::run("hcsshim") },
+    Step { name: "interop wine", run: || interop::run("wine") },
+];
+
+/// Runs all steps.
+pub(crate) fn run() -> Result<(), String> {
+    let start = Instant::now();
+    let mut done = Vec::new();
+    for (index, step) in STEPS.iter().enumerate() {
+        println!("\n==> {}/{} {}", index + 1, STEPS.len(), step.name);
+        let start = Instant::now();
+        let outcome = (step.run)();
+        let took = start.elapsed();
+        println!("<== {} {} in {}", step.name, if outcome.is_ok() { "passed" } else { "FAILED" }, clock(took));
+        done.push((took, outcome.is_ok()));
+        if let Err(message) = outcome {
+            println!("\n{}", table(&done));
+            return Err(format!("{} failed: {message}", step.name));
+        }
+    }
+    println!("\n{}\nall passed in {}", table(&done), clock(start.elapsed()));
+    Ok(())
+}
+
+fn clippy() -> Result<(), String> {
+    shell::run(shell::cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+}
+
+/// What is compiled for Windows only, no other step would lint.
+fn clippy_for_windows() -> Result<(), String> {
+    let mut command = shell::cargo();
+    command.args(["clippy", "--target", "x86_64-pc-windows-gnu"]);
+    for package in WINDOWS_PACKAGES {
+        command.args(["--package", package]);
+    }
+    shell::run(command.args(["--", "-D", "warnings"]))
+}
+
+fn crash_test() -> Result<(), String> {
+    let mut command = shell::cargo();
+    command.args(["test", "--workspace", "--test", "crash", "--", "--nocapture", "--test-threads", "1"]);
+    shell::run(command.env("TRANSOM_CRASH_ROUNDS", CRASH_ROUNDS))
+}
+
+/// What became of every step, and how long it took.
+fn table(done: &[(Duration, bool)]) -> String {
+    let row = |(index, step): (usize, &Step)| {
+        let (time, word) = match done.get(index) {
+            Some((took, true)) => (clock(*took), "passed"),
+            Some((took, false)) => (clock(*took), "FAILED"),
+            None => (String::new(), "not run"),
+        };
+        format!("{:<20} {time:>8}  {word}", step.name)
+    };
+    STEPS.iter().enumerate().map(row).collect::<Vec<_>>().join("\n")
+}
+
+fn clock(time: Duration) -> String {
+    let seconds = time.as_secs_f64().round();
+    format!("{}:{:02}", (seconds / 60.0).floor(), seconds % 60.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_says_what_was_not_reached() {
+        let table = table(&[(Duration::from_secs(61), true), (Duration::from_secs(2), false)]);
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!(lines[0], "test                     1:01  passed");
+        assert_eq!(lines[1], "format                   0:02  FAILED");
+        assert_eq!(lines[2], "clippy                         not run");
+        assert_eq!(lines.len(), STEPS.len());
+    }
+}

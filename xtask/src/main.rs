@@ -1,9 +1,73 @@
-//! What CI and people run.
+//! What CI and people run: `cargo xtask COMMAND`.
 
 mod bench;
 mod ci;
 mod dist;
 mod interop;
+mod shell;
+mod test;
 mod tidy;
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Builds, checks and measures transom.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Set up what the tests need and run them all, with a summary.
+    Test {
+        /// Passed on to `cargo test --workspace`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Everything that must hold before a change goes in.
+    Ci,
+    /// Check the habits of this repository.
+    Tidy {
+        /// Print which of our crates uses which, instead.
+        #[arg(long)]
+        graph: bool,
+    },
+    /// Build the Windows files into dist/.
+    Dist,
+    /// Run somebody else's programs against us.
+    Interop {
+        /// Which: hcsshim or wine.
+        peer: String,
+    },
+    /// Run a benchmark, in release mode.
+    Bench {
+        /// Which: hns.
+        name: String,
+        /// Passed on to the benchmark, such as --save.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Test { arguments } => test::run(&arguments),
+        Command::Ci => ci::run(),
+        Command::Tidy { graph: true } => tidy::graph(),
+        Command::Tidy { graph: false } => tidy::run(),
+        Command::Dist => dist::run(),
+        Command::Interop { peer } => interop::run(&peer),
+        Command::Bench { name, arguments } => bench::run(&name, &arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            shell::complain(&format!("error: {message}"));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -32,8 +32,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 6] =
-        [Kind::Network, Kind::Endpoint, Kind::Namespace, Kind::LoadBalancer, Kind::Route, Kind::GuestNetworkService];
+    pub const ALL: [Kind; 6] = [Kind::Network, Kind::Endpoint, Kind::Namespace, Kind::LoadBalancer, Kind::Route, Kind::GuestNetworkService];
 
     /// The name, in the singular.
     pub fn name(self) -> &'static str {

@@ -1,7 +1,7 @@
 //! What every object shares: schema version, health, DNS settings and routes.
 
-use crate::document::Any;
 use crate::Guid;
+use crate::document::Any;
 
 document! {
     /// Which shape a document has. Major 2 is the HCN schema; 0 and 1 mean the older HNS schema.

@@ -1,8 +1,8 @@
 //! Endpoints: a NIC of a container, here or on another host.
 
-use crate::document::Any;
 use crate::Guid;
 use crate::base::{Dns, Health, Route, SchemaVersion};
+use crate::document::Any;
 use crate::policy::Policy;
 
 flags! {

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::document::Any;
 use crate::Guid;
 use crate::base::{Health, SchemaVersion};
+use crate::document::Any;
 
 open_enum! {
     /// How far a guest has come in following its host.

@@ -1,8 +1,8 @@
 //! Load balancers: virtual addresses in front of endpoints.
 
-use crate::document::Any;
 use crate::Guid;
 use crate::base::{Health, SchemaVersion};
+use crate::document::Any;
 
 flags! {
     /// Options of a load balancer.

@@ -1,8 +1,8 @@
 //! Namespaces: the network compartment of a container, and what is in it.
 
-use crate::document::Any;
 use crate::Guid;
 use crate::base::{Health, SchemaVersion};
+use crate::document::Any;
 use crate::error::Result;
 
 open_enum! {
@@ -74,8 +74,7 @@ document! {
 impl Namespace {
     /// The endpoints in the namespace.
     pub fn endpoints(&self) -> impl Iterator<Item = Result<Guid>> + '_ {
-        self.resource_ids(ResourceType::Endpoint)
-            .map(|id| crate::document::parse_guid(id).ok_or_else(|| crate::document::not_a_guid(id)))
+        self.resource_ids(ResourceType::Endpoint).map(|id| crate::document::parse_guid(id).ok_or_else(|| crate::document::not_a_guid(id)))
     }
 
     /// The ids of the containers in the namespace.

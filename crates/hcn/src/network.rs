@@ -1,8 +1,8 @@
 //! Networks: a virtual switch with subnets, an address pool and policies.
 
-use crate::document::Any;
 use crate::Guid;
 use crate::base::{Dns, Health, Route, SchemaVersion};
+use crate::document::Any;
 use crate::policy::Policy;
 
 open_enum! {

@@ -106,7 +106,11 @@ fn switch_in<T: Copy + Ord>(set: &mut BTreeSet<T>, all: &[T], name: fn(T) -> &'s
     let Some(found) = all.iter().copied().find(|candidate| name(*candidate).eq_ignore_ascii_case(item)) else {
         return false;
     };
-    if on { set.insert(found) } else { set.remove(&found) };
+    if on {
+        set.insert(found)
+    } else {
+        set.remove(&found)
+    };
     true
 }
 

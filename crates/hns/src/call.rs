@@ -60,7 +60,9 @@ impl Call {
     /// The error for a path that HNS does not have.
     fn unknown(&self) -> Error {
         let cause = format!("HNS has no {:?} on /{}", self.method, self.path.join("/"));
-        Error::NotFound(detail(cause).remedy("use /networks, /endpoints, /namespaces, /policylists, /endpointstats, /accelnet or /globals/version"))
+        Error::NotFound(
+            detail(cause).remedy("use /networks, /endpoints, /namespaces, /policylists, /endpointstats, /accelnet or /globals/version"),
+        )
     }
 
     /// Answers a call that changes nothing.

@@ -60,7 +60,8 @@ fn name_of_network(state: &State, network: Guid) -> Option<&str> {
 fn has_property(state: &State, kind: Kind, id: Guid, key: &str, wanted: &Value) -> bool {
     let Some(record) = state.get(kind, id) else { return false };
     let in_view = |view: Value| {
-        let found = view.as_object().and_then(|map| map.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value.clone()));
+        let found =
+            view.as_object().and_then(|map| map.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value.clone()));
         found.is_some_and(|found| is_same(&found, wanted))
     };
     let is_default = wanted.as_u64() == Some(0) && key.eq_ignore_ascii_case("Flags");

@@ -20,7 +20,7 @@ use hcn::api::Kind;
 
 use crate::record::AnyRecord;
 use crate::state::State;
-use compaction::{Compaction, Progress};
+use compaction::{Compaction, NewFile};
 use frame::{FrameWriter, HEAD_LENGTH, HEADER_LENGTH, Head};
 
 /// The format this version writes. A file with a higher number is left alone.
@@ -130,7 +130,8 @@ impl Journal {
             false => new_file(directory, &path)?,
         };
         let directory = directory.to_owned();
-        let file = StateFile { directory, file, length, full: full_at(length), compaction: None, broken: None };
+        // How much of the file is history is not known, so a large one is written anew with the first change.
+        let file = StateFile { directory, file, length, full: SMALL, compaction: None, broken: None };
         Ok((Self { file: Some(file) }, state))
     }
 
@@ -185,11 +186,16 @@ impl StateFile {
 
     /// Writes the file anew when it holds much more history than state. A failure costs nothing but room on the disk.
     fn compact(&mut self, state: &State) {
-        if let Some(compaction) = self.compaction.take() {
-            match compaction.poll() {
-                Progress::Running(compaction) => self.compaction = Some(compaction),
-                Progress::Done { file, length, path, tail } => self.replace(&file, length, &path, &tail),
-                Progress::Failed(error) => self.give_up(&error),
+        if let Some(compaction) = &mut self.compaction {
+            let Some(outcome) = compaction.poll() else { return };
+            self.compaction = None;
+            match outcome.and_then(|new| self.switch_over(&new).map(|file| (file, new))) {
+                Ok((file, new)) => {
+                    self.file = file;
+                    self.length = new.length + new.tail.len() as u64;
+                    self.full = full_at(self.length);
+                }
+                Err(error) => self.give_up(&error),
             }
         } else if self.length >= self.full {
             match Compaction::begin(self.directory.join(NEW_FILE_NAME), state.clone()) {
@@ -199,23 +205,14 @@ impl StateFile {
         }
     }
 
-    fn replace(&mut self, file: &File, length: u64, path: &Path, tail: &[u8]) {
-        let switch_over = || -> io::Result<File> {
-            file.write_all_at(tail, length)?;
-            file.sync_data()?;
-            let file = file.try_clone()?;
-            fs::rename(path, self.directory.join(FILE_NAME))?;
-            File::open(&self.directory)?.sync_all()?;
-            Ok(file)
-        };
-        match switch_over() {
-            Ok(file) => {
-                self.file = file;
-                self.length = length + tail.len() as u64;
-                self.full = full_at(self.length);
-            }
-            Err(error) => self.give_up(&error),
-        }
+    /// Completes a new file and puts it in the old one's place.
+    fn switch_over(&self, new: &NewFile) -> io::Result<File> {
+        new.file.write_all_at(&new.tail, new.length)?;
+        new.file.sync_data()?;
+        let file = new.file.try_clone()?;
+        fs::rename(&new.path, self.directory.join(FILE_NAME))?;
+        File::open(&self.directory)?.sync_all()?;
+        Ok(file)
     }
 
     fn give_up(&mut self, error: &io::Error) {
@@ -293,7 +290,7 @@ fn check_header(reader: &mut impl Read, total: u64, path: &Path) -> Result<()> {
     let [.., a, b, c, d] = header;
     match u32::from_le_bytes([a, b, c, d]) {
         _ if !header.starts_with(frame::MAGIC) => Err(unreadable("it is no state file of hnsd")),
-        1..=FORMAT => Ok(()),
+        FORMAT => Ok(()),
         0 => Err(unreadable("it has no format number")),
         format => Err(JournalError::Newer { path: path.to_owned(), format }),
     }

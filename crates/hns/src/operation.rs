@@ -93,13 +93,23 @@ impl<'a> Draft<'a> {
 }
 
 fn event<T: Stored>(kind: Kind, change: event::Change, document: &T) -> Event {
-    Event { sequence: 0, kind: Some(kind), change, id: document.id(), name: document.name().to_owned(), flags: document.flags(), data: Value::Null }
+    Event {
+        sequence: 0,
+        kind: Some(kind),
+        change,
+        id: document.id(),
+        name: document.name().to_owned(),
+        flags: document.flags(),
+        data: Value::Null,
+    }
 }
 
 /// The error for an id that an object of the same kind has.
 fn id_taken(kind: Kind, id: Guid) -> Error {
     let noun = kind.collection().trim_end_matches('s');
-    Error::ObjectAlreadyExists(detail(format!("a {noun} with the id {id} exists")).field("ID").remedy("leave the id out, or delete the old object"))
+    Error::ObjectAlreadyExists(
+        detail(format!("a {noun} with the id {id} exists")).field("ID").remedy("leave the id out, or delete the old object"),
+    )
 }
 
 /// The error for a modify request that this kind of object does not know.

@@ -224,7 +224,9 @@ const EVER: u32 = u32::MAX;
 /// From which to which version of HNS a feature is there, both included.
 fn ranges(feature: Feature) -> &'static [(Version, Version)] {
     match feature {
-        Feature::AclAddressLists | Feature::AclPortRanges | Feature::AclRuleId | Feature::AclNoHostRulePriority => &[((7, 2), (EVER, EVER))],
+        Feature::AclAddressLists | Feature::AclPortRanges | Feature::AclRuleId | Feature::AclNoHostRulePriority => {
+            &[((7, 2), (EVER, EVER))]
+        }
         Feature::ApiV2 | Feature::RemoteSubnet | Feature::HostRoute => &[((9, 2), (EVER, EVER))],
         Feature::Dsr => &[((9, 3), (9, EVER)), ((10, 2), (EVER, EVER))],
         Feature::Slash32EndpointPrefixes => &[((9, 3), (9, EVER)), ((10, 4), (EVER, EVER))],
@@ -233,13 +235,9 @@ fn ranges(feature: Feature) -> &'static [(Version, Version)] {
         Feature::Ipv6DualStack => &[((11, 10), (EVER, EVER))],
         Feature::SessionAffinity => &[((12, 0), (EVER, EVER))],
         Feature::SetPolicy => &[((13, 0), (EVER, EVER))],
-        Feature::L4Proxy => &[
-            ((9, 5), (9, EVER)),
-            ((10, 5), (10, EVER)),
-            ((11, 11), (11, EVER)),
-            ((12, 1), (12, EVER)),
-            ((13, 1), (EVER, EVER)),
-        ],
+        Feature::L4Proxy => {
+            &[((9, 5), (9, EVER)), ((10, 5), (10, EVER)), ((11, 11), (11, EVER)), ((12, 1), (12, EVER)), ((13, 1), (EVER, EVER))]
+        }
         Feature::L4WfpProxy => &[((13, 2), (EVER, EVER))],
         Feature::TierAcl => &[((14, 0), (EVER, EVER))],
         Feature::NetworkAcl | Feature::NestedIpSet => &[((15, 0), (EVER, EVER))],

@@ -134,12 +134,17 @@ impl Service {
         let world = Arc::new(World { build: options.build, machine: options.machine, hub: Arc::new(Hub::default()) });
         let published = Arc::new(ArcSwap::from_pointee(state));
         let (sender, receiver) = mpsc::channel();
-        let mut writer =
-            Writer { journal, switch: options.switch, world: world.clone(), published: published.clone(), behind: true };
+        let mut writer = Writer { journal, switch: options.switch, world: world.clone(), published: published.clone(), behind: true };
         writer.catch_up();
         let thread = std::thread::Builder::new().name("hns-writer".into()).spawn(move || writer.run(&receiver));
         let thread = thread.map_err(|error| JournalError::Io { doing: "start the writer".into(), error })?;
-        Ok(Self { published, world, jobs: Mutex::new(Some(sender)), writer: Mutex::new(Some(thread)), reservations: Reservations::default() })
+        Ok(Self {
+            published,
+            world,
+            jobs: Mutex::new(Some(sender)),
+            writer: Mutex::new(Some(thread)),
+            reservations: Reservations::default(),
+        })
     }
 
     /// Stops taking changes, finishes those under way, and tells followers good-bye.

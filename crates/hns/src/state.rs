@@ -8,6 +8,7 @@ mod frontends;
 
 use std::sync::Arc;
 
+use hcn::Guid;
 use hcn::api::Kind;
 use hcn::endpoint::Endpoint;
 use hcn::guest_network_service::GuestNetworkService;
@@ -15,7 +16,6 @@ use hcn::load_balancer::LoadBalancer;
 use hcn::namespace::Namespace;
 use hcn::network::Network;
 use hcn::route::SdnRoute;
-use hcn::Guid;
 use imbl::{OrdMap, OrdSet};
 
 pub(crate) use addresses::{AddressError, Addresses};

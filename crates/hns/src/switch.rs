@@ -159,12 +159,8 @@ impl Switch for NullSwitch {
 
 /// What to tell a switch so that it holds what the state says: removals first, dependents before what they depend on.
 pub(crate) fn difference(state: &State, inventory: &BTreeMap<(Kind, Guid), u64>) -> Vec<Order> {
-    let mut orders: Vec<Order> = inventory
-        .keys()
-        .rev()
-        .filter(|(kind, id)| state.get(*kind, *id).is_none())
-        .map(|(kind, id)| Order::Remove(*kind, *id))
-        .collect();
+    let mut orders: Vec<Order> =
+        inventory.keys().rev().filter(|(kind, id)| state.get(*kind, *id).is_none()).map(|(kind, id)| Order::Remove(*kind, *id)).collect();
     for record in state.iter() {
         let object = (record.kind(), record.id());
         if inventory.get(&object) != Some(&record.inside().revision) {

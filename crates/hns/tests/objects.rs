@@ -25,7 +25,11 @@ fn a_network_is_completed() {
 #[test]
 fn networks_of_every_type() {
     let hcn = service();
-    for (index, network_type) in ["NAT", "ICS", "Transparent", "L2Bridge", "L2Tunnel", "Overlay", "Private", "Internal", "Mirrored", "ConstrainedICS"].iter().enumerate() {
+    for (index, network_type) in
+        ["NAT", "ICS", "Transparent", "L2Bridge", "L2Tunnel", "Overlay", "Private", "Internal", "Mirrored", "ConstrainedICS"]
+            .iter()
+            .enumerate()
+    {
         let mut document = network(network_type, &format!("net{index}"));
         document["Ipams"][0]["Subnets"][0]["IpAddressPrefix"] = json!(format!("10.{index}.0.0/24"));
         document["Ipams"][0]["Subnets"][0]["Routes"][0]["NextHop"] = json!(format!("10.{index}.0.1"));
@@ -190,7 +194,10 @@ fn a_load_balancer_is_kept_as_it_was_sent() {
     let id = make(&hcn, Kind::LoadBalancer, &document);
     let shown = show(&hcn, Kind::LoadBalancer, id);
     assert_eq!(shown["Flags"], 1);
-    assert_eq!(shown["PortMappings"], json!([{"Protocol": 6, "InternalPort": 8080, "ExternalPort": 80, "DistributionType": 2, "Flags": 8}]));
+    assert_eq!(
+        shown["PortMappings"],
+        json!([{"Protocol": 6, "InternalPort": 8080, "ExternalPort": 80, "DistributionType": 2, "Flags": 8}])
+    );
     assert_eq!(shown["HostComputeEndpoints"], json!([one.to_string()]));
     assert_eq!(shown["FrontendVIPs"], json!(["1.1.1.2", "1.1.1.3"]));
     // kube-proxy sends the whole document without an id.
@@ -271,7 +278,8 @@ fn ip_subnets_are_where_addresses_come_from() {
         {"ID": "22222222-0000-4000-8000-000000000001", "IpAddressPrefix": "192.168.100.64/30"},
     ]);
     let net = make(&hcn, Kind::Network, &document);
-    let taken: Vec<Value> = (0..4).map(|_| show(&hcn, Kind::Endpoint, make_endpoint(&hcn, net))["IpConfigurations"][0]["IpAddress"].clone()).collect();
+    let taken: Vec<Value> =
+        (0..4).map(|_| show(&hcn, Kind::Endpoint, make_endpoint(&hcn, net))["IpConfigurations"][0]["IpAddress"].clone()).collect();
     assert_eq!(json!(taken), json!(["192.168.100.64", "192.168.100.65", "192.168.100.66", "192.168.100.67"]));
     assert_eq!(refusal(&hcn, Kind::Endpoint, &endpoint(net)), 0x803B_002F);
     let subnet = show(&hcn, Kind::Network, net)["Ipams"][0]["Subnets"][0]["ID"].clone();

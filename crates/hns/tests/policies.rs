@@ -58,7 +58,10 @@ fn sets_are_known_by_their_id() {
     assert_eq!(change(&hcn, Kind::Network, net, "Add", "SetPolicy", set("")).unwrap_err().hresult(), 0x803B_0012);
     change(&hcn, Kind::Network, net, "Update", "SetPolicy", set("10.0.0.3")).unwrap();
     let shown = show(&hcn, Kind::Network, net);
-    assert_eq!(policies(&shown, "SetPolicy")[0]["Settings"], json!({"Id": "azure-npm-1", "Name": "ns-a", "PolicyType": "IPSET", "Values": "10.0.0.3"}));
+    assert_eq!(
+        policies(&shown, "SetPolicy")[0]["Settings"],
+        json!({"Id": "azure-npm-1", "Name": "ns-a", "PolicyType": "IPSET", "Values": "10.0.0.3"})
+    );
     assert_eq!(policies(&shown, "ProviderAddress").len(), 1, "an update leaves other policies alone");
     let pod = make_endpoint(&hcn, net);
     let acl = |set: &str| json!({"Action": "Block", "Direction": "In", "RemoteAddresses": set, "RuleType": "Switch", "Priority": 100});
@@ -97,7 +100,10 @@ fn every_endpoint_policy_in_a_form_that_clients_send() {
         ("OutBoundNAT", json!({"Destinations": ["192.168.100.9"]})),
         ("SDNROUTE", json!({"DestinationPrefix": "10.96.0.0/12", "NeedEncap": true})),
         ("L4Proxy", json!({"IP": "10.0.0.1", "Port": "8080", "Protocol": 6, "ExceptionList": ["10.0.0.0/8"], "Destination": "0.0.0.0/0"})),
-        ("L4WFPPROXY", json!({"InboundProxyPort": "80", "OutboundProxyPort": "81", "FilterTuple": {"Protocols": "6", "RemoteAddresses": "10.0.0.4", "Priority": 8}})),
+        (
+            "L4WFPPROXY",
+            json!({"InboundProxyPort": "80", "OutboundProxyPort": "81", "FilterTuple": {"Protocols": "6", "RemoteAddresses": "10.0.0.4", "Priority": 8}}),
+        ),
         ("ProviderAddress", json!({"ProviderAddress": "192.0.2.11"})),
         ("PortName", json!({"Name": ""})),
         ("EncapOverhead", json!({"Overhead": 50})),
@@ -106,7 +112,10 @@ fn every_endpoint_policy_in_a_form_that_clients_send() {
         ("VLAN", json!({"IsolationId": 7})),
         ("InterfaceParameters", json!({"Mtu": 1400})),
         ("Iov", json!({"IovOffloadWeight": 100})),
-        ("TierAcl", json!({"Name": "t", "Direction": "In", "Order": 1001, "TierAclRules": [{"Id": "r", "TierAclRuleAction": "Pass", "Priority": 2001}]})),
+        (
+            "TierAcl",
+            json!({"Name": "t", "Direction": "In", "Order": 1001, "TierAclRules": [{"Id": "r", "TierAclRuleAction": "Pass", "Priority": 2001}]}),
+        ),
         ("Firewall", json!({"VmCreatorId": "44444444-0000-4000-8000-000000000001", "PolicyFlags": 1})),
     ];
     for (policy_type, settings) in table {
@@ -158,7 +167,8 @@ fn extensions_and_dns() {
     hcn.modify(Kind::Network, net, &request("Extension", "Update", vfp)).unwrap();
     let unknown = json!({"Id": "00000000-0000-4000-8000-000000000009", "IsEnabled": true});
     assert_eq!(hcn.modify(Kind::Network, net, &request("Extension", "Update", unknown)).unwrap_err().hresult(), 0x803B_001F);
-    hcn.modify(Kind::Network, net, &request("DNS", "Update", json!({"ServerList": ["10.96.0.10"], "Search": ["svc.cluster.local"]}))).unwrap();
+    hcn.modify(Kind::Network, net, &request("DNS", "Update", json!({"ServerList": ["10.96.0.10"], "Search": ["svc.cluster.local"]})))
+        .unwrap();
     let pod = show(&hcn, Kind::Endpoint, make_endpoint(&hcn, net));
     assert_eq!(pod["Dns"], json!({"Search": ["svc.cluster.local"], "ServerList": ["10.96.0.10"]}));
 }

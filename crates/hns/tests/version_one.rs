@@ -61,7 +61,8 @@ fn a_network_may_be_named_by_name() {
 #[test]
 fn flannels_host_gateway_sequence() {
     let hcn = service();
-    let document = json!({"Type": "L2Bridge", "Name": "cbr0", "Subnets": [{"AddressPrefix": "10.244.3.0/24", "GatewayAddress": "10.244.3.1"}]});
+    let document =
+        json!({"Type": "L2Bridge", "Name": "cbr0", "Subnets": [{"AddressPrefix": "10.244.3.0/24", "GatewayAddress": "10.244.3.1"}]});
     let network = post(&hcn, "/networks/", document);
     assert_eq!(network["ManagementIP"], "192.0.2.10");
     let endpoint = post(&hcn, "/endpoints/", json!({"Name": "cbr0_ep", "VirtualNetwork": network["ID"], "IPAddress": "10.244.3.2"}));
@@ -119,12 +120,14 @@ fn containers_share_an_endpoint() {
     let hcn = service();
     let net = make_network(&hcn, "NAT", "net");
     let pod = make_endpoint(&hcn, net);
-    let attach = |container: &str| post(&hcn, &format!("/endpoints/{pod}/attach"), json!({"SystemType": "Container", "ContainerId": container}));
+    let attach =
+        |container: &str| post(&hcn, &format!("/endpoints/{pod}/attach"), json!({"SystemType": "Container", "ContainerId": container}));
     assert_eq!(attach("sandbox")["State"], 2);
     let shared = attach("workload");
     assert_eq!((&shared["State"], &shared["SharedContainers"]), (&json!(3), &json!(["sandbox", "workload"])));
     assert!(hcn.has_container("workload"));
-    let detach = |container: &str| post(&hcn, &format!("/endpoints/{pod}/detach"), json!({"SystemType": "Container", "ContainerId": container}));
+    let detach =
+        |container: &str| post(&hcn, &format!("/endpoints/{pod}/detach"), json!({"SystemType": "Container", "ContainerId": container}));
     assert_eq!(detach("workload")["State"], 2);
     assert_eq!(detach("sandbox")["State"], 4);
     assert!(!hcn.has_container("sandbox"));
@@ -136,7 +139,8 @@ fn endpoint_updates_replace_policies() {
     let net = make_network(&hcn, "L2Bridge", "net");
     let pod = make_endpoint(&hcn, net);
     let mut document = hcn.call("GET", &format!("/endpoints/{pod}"), "").unwrap();
-    document["Policies"] = json!([{"Type": "ACL", "Action": "Allow", "Direction": "In", "Protocol": 6, "Priority": 100, "RuleType": "Switch"}]);
+    document["Policies"] =
+        json!([{"Type": "ACL", "Action": "Allow", "Direction": "In", "Protocol": 6, "Priority": 100, "RuleType": "Switch"}]);
     let updated = post(&hcn, &format!("/endpoints/{pod}"), document);
     assert_eq!(updated["Policies"][0]["Type"], "ACL");
     assert_eq!(policies(&show(&hcn, Kind::Endpoint, pod), "ACL")[0]["Settings"]["Protocols"], "6");

@@ -43,7 +43,6 @@ document! {
 
 /// What a policy list is in v2.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "made once per request and taken apart at once")]
 pub enum PolicyListObject {
     /// A list of `ELB` policies.
     LoadBalancer(LoadBalancer),

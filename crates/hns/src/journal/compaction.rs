@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver, TryRecvError};
+use std::thread::JoinHandle;
 
 use super::frame::{self, FrameWriter};
 use super::{FORMAT, create_private};
@@ -19,29 +19,26 @@ const FRAME_BYTES: usize = 256 << 10;
 /// A new file being written.
 #[derive(Debug)]
 pub(super) struct Compaction {
-    outcome: Receiver<io::Result<(File, u64)>>,
+    writer: Option<JoinHandle<io::Result<(File, u64)>>>,
     path: PathBuf,
     /// Frames appended to the old file since the new one was begun.
     tail: Vec<u8>,
 }
 
-/// How a compaction is doing.
-pub(super) enum Progress {
-    Running(Compaction),
-    Done { file: File, length: u64, path: PathBuf, tail: Vec<u8> },
-    Failed(io::Error),
+/// A new file that is whole but for its tail.
+pub(super) struct NewFile {
+    pub file: File,
+    pub length: u64,
+    pub path: PathBuf,
+    pub tail: Vec<u8>,
 }
 
 impl Compaction {
     /// Begins to write a state to a new file.
     pub(super) fn begin(path: PathBuf, state: State) -> io::Result<Self> {
-        let (sender, outcome) = mpsc::channel();
         let target = path.clone();
-        std::thread::Builder::new().name("hns-compaction".into()).spawn(move || {
-            // Nobody waits for the outcome of a service that is gone.
-            _ = sender.send(write_state(&target, &state));
-        })?;
-        Ok(Self { outcome, path, tail: Vec::new() })
+        let writer = std::thread::Builder::new().name("hns-compaction".into()).spawn(move || write_state(&target, &state))?;
+        Ok(Self { writer: Some(writer), path, tail: Vec::new() })
     }
 
     /// Remembers a frame that the new file lacks.
@@ -49,13 +46,24 @@ impl Compaction {
         self.tail.extend_from_slice(frame);
     }
 
-    /// Looks whether the new file is there.
-    pub(super) fn poll(self) -> Progress {
-        match self.outcome.try_recv() {
-            Ok(Ok((file, length))) => Progress::Done { file, length, path: self.path, tail: self.tail },
-            Ok(Err(error)) => Progress::Failed(error),
-            Err(TryRecvError::Empty) => Progress::Running(self),
-            Err(TryRecvError::Disconnected) => Progress::Failed(io::Error::other("the thread is gone")),
+    /// The new file, once it is there.
+    pub(super) fn poll(&mut self) -> Option<io::Result<NewFile>> {
+        let writer = self.writer.take_if(|writer| writer.is_finished())?;
+        let written = writer.join().unwrap_or_else(|_| Err(io::Error::other("the thread is gone")));
+        Some(written.map(|(file, length)| NewFile {
+            file,
+            length,
+            path: std::mem::take(&mut self.path),
+            tail: std::mem::take(&mut self.tail),
+        }))
+    }
+}
+
+impl Drop for Compaction {
+    /// Waits for the thread, so that nobody writes to the directory once the store is closed.
+    fn drop(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            _ = writer.join();
         }
     }
 }

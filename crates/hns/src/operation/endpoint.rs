@@ -52,7 +52,9 @@ pub(crate) fn create(draft: &mut Draft<'_>, mut endpoint: Endpoint, network: Gui
 pub(crate) fn network_of(draft: &Draft<'_>, endpoint: &Endpoint, name: &str, opened: Option<Guid>) -> Result<Guid> {
     if let Some(opened) = opened.filter(|_| !endpoint.network.is_nil() && Some(endpoint.network) != opened) {
         let cause = format!("the document names the network {}, but it was sent to {opened}", endpoint.network);
-        return Err(Error::InvalidEndpoint(detail(cause).field("HostComputeNetwork").remedy("leave the field out, or send it to that network")));
+        return Err(Error::InvalidEndpoint(
+            detail(cause).field("HostComputeNetwork").remedy("leave the field out, or send it to that network"),
+        ));
     }
     if let Some(network) = opened.or(Some(endpoint.network).filter(|network| !network.is_nil())) {
         return Ok(network);
@@ -72,7 +74,9 @@ fn refuse_degraded(draft: &Draft<'_>, network: &Network) -> Result<()> {
         return Ok(());
     }
     let cause = format!("the network {:?} is degraded: the switch could not do what it asks for", network.name);
-    Err(Error::DegradedOperation(detail(cause).remedy("see the log of hnsd for the reason; delete the network and make it anew if it stays so")))
+    Err(Error::DegradedOperation(
+        detail(cause).remedy("see the log of hnsd for the reason; delete the network and make it anew if it stays so"),
+    ))
 }
 
 fn check_policies(draft: &Draft<'_>, network: &Network, endpoint: &mut Endpoint) -> Result<()> {
@@ -171,7 +175,9 @@ fn allocate(draft: &Draft<'_>, network: &Network, endpoint: &Endpoint) -> Result
     match found.is_empty() && network.network_type.is_external() {
         true => {
             let cause = format!("the network {:?} has no subnet to take an address from", network.name);
-            Err(Error::SubnetNotFound(detail(cause).field("IpConfigurations").remedy("give the endpoint an address, or the network a subnet")))
+            Err(Error::SubnetNotFound(
+                detail(cause).field("IpConfigurations").remedy("give the endpoint an address, or the network a subnet"),
+            ))
         }
         false => Ok(found),
     }
@@ -288,7 +294,9 @@ fn set_mac(draft: &Draft<'_>, endpoint: &mut Endpoint) -> Result<()> {
         }
         let mac = addresses.find_free_mac(|mac| addresses.mac_owner(mac).is_none()).ok_or_else(|| {
             let cause = "every MAC address of the network's pool is in use";
-            Error::AddressInvalidOrReserved(detail(cause).field("MacAddress").remedy("delete endpoints, or give the network a larger MacPool"))
+            Error::AddressInvalidOrReserved(
+                detail(cause).field("MacAddress").remedy("delete endpoints, or give the network a larger MacPool"),
+            )
         })?;
         endpoint.mac_address = mac.to_string();
         return Ok(());

@@ -104,7 +104,7 @@ fn get(draft: &Draft<'_>, id: Guid) -> Result<Record<LoadBalancer>> {
 /// What a caller sent to change a load balancer: its whole new document, or one backend more or less.
 pub(crate) enum Change {
     Whole(Box<LoadBalancer>),
-    Member(ModifyRequest),
+    Member(Box<ModifyRequest>),
 }
 
 /// Reads what a caller sent.
@@ -112,7 +112,7 @@ pub(crate) fn read_change(settings: &str) -> Result<Change> {
     let value = hcn::parse_value(settings)?;
     let is_request = value.as_object().is_some_and(|map| map.keys().any(|key| key.eq_ignore_ascii_case("RequestType")));
     match is_request {
-        true => Ok(Change::Member(ModifyRequest::read(value, &Path::Root)?)),
+        true => Ok(Change::Member(Box::new(ModifyRequest::read(value, &Path::Root)?))),
         false => Ok(Change::Whole(Box::new(LoadBalancer::read(value, &Path::Root)?))),
     }
 }
@@ -169,7 +169,12 @@ fn with_member(old: &LoadBalancer, request: &ModifyRequest) -> Result<LoadBalanc
                 return Err(Kind::Endpoint.not_found(member.endpoint_id).within("Settings.EndpointId"));
             }
         }
-        _ => return Err(unsupported("this is not a request that a load balancer knows", "send its whole document, or Add or Remove of Endpoint")),
+        _ => {
+            return Err(unsupported(
+                "this is not a request that a load balancer knows",
+                "send its whole document, or Add or Remove of Endpoint",
+            ));
+        }
     }
     Ok(wanted)
 }

@@ -72,7 +72,8 @@ pub(crate) fn modify(draft: &mut Draft<'_>, id: Guid, request: ModifyRequest) ->
     get(draft, id)?;
     let (resource, request_type): (ResourceType, RequestType) = modify_request(&request)?;
     let member = MemberSettings::read(request.settings, &Path::Root.key("Settings"))?;
-    let missing = |field: &str| Error::InvalidParameter(detail("the field is missing").field(format!("Settings.{field}")).remedy("give the id"));
+    let missing =
+        |field: &str| Error::InvalidParameter(detail("the field is missing").field(format!("Settings.{field}")).remedy("give the id"));
     match (&resource, &request_type) {
         (ResourceType::Endpoint, _) if member.endpoint_id.is_nil() => Err(missing("EndpointId")),
         (ResourceType::Container, _) if member.container_id.is_empty() => Err(missing("ContainerId")),

@@ -114,7 +114,12 @@ fn check_overlap(draft: &Draft<'_>, network: &Network) -> Result<()> {
 fn is_one_address_space(network_type: &NetworkType) -> bool {
     matches!(
         network_type,
-        NetworkType::Nat | NetworkType::Ics | NetworkType::ConstrainedIcs | NetworkType::L2Bridge | NetworkType::L2Tunnel | NetworkType::Overlay
+        NetworkType::Nat
+            | NetworkType::Ics
+            | NetworkType::ConstrainedIcs
+            | NetworkType::L2Bridge
+            | NetworkType::L2Tunnel
+            | NetworkType::Overlay
     )
 }
 
@@ -125,7 +130,8 @@ fn is_clash(subnet: &Subnet, prefix: &IpNet, other: &Subnet) -> bool {
 
 fn overlap_error(network: &Network, prefix: &IpNet, other: &Network, clash: &Subnet) -> Error {
     let cause = format!("{prefix} overlaps {} of the network {:?} ({})", clash.ip_address_prefix, other.name, other.id);
-    let detail = detail(cause).field("Ipams").remedy("choose another prefix, isolate the networks by VLAN or VSID, or delete the other one");
+    let detail =
+        detail(cause).field("Ipams").remedy("choose another prefix, isolate the networks by VLAN or VSID, or delete the other one");
     match network.network_type {
         NetworkType::Ics | NetworkType::ConstrainedIcs => Error::DuplicateName(detail),
         _ => Error::ObjectAlreadyExists(detail),
@@ -166,7 +172,8 @@ fn default_ipams(draft: &Draft<'_>, id: Guid) -> Result<Vec<Ipam>> {
         .collect();
     let start = id.as_fields().0 % SUBNETS;
     let candidate = |step: u32| Ipv4Net::new(Ipv4Addr::from(0xac10_0000 | ((start + step) % SUBNETS) << 12), 20).ok();
-    let free = (0..SUBNETS).filter_map(candidate).find(|net| !taken.iter().any(|other| validate::network::overlaps(other, &IpNet::V4(*net))));
+    let free =
+        (0..SUBNETS).filter_map(candidate).find(|net| !taken.iter().any(|other| validate::network::overlaps(other, &IpNet::V4(*net))));
     let Some(prefix) = free else {
         let cause = "every /20 of 172.16.0.0/12 belongs to a network already";
         return Err(Error::ObjectAlreadyExists(detail(cause).field("Ipams").remedy("give the network a subnet of your choice")));
@@ -231,7 +238,9 @@ fn choose_adapter<'a>(network: &Network, adapters: &'a [Adapter]) -> Result<&'a 
 fn no_adapter(cause: &str, adapters: &[Adapter]) -> Error {
     let names: Vec<&str> = adapters.iter().map(|adapter| adapter.name.as_str()).collect();
     let remedy = match names.is_empty() {
-        true => "start hnsd with --adapter NAME=INTERFACE, or with --adapter NAME,ip=PREFIX,mac=MAC for one that exists only here".to_owned(),
+        true => {
+            "start hnsd with --adapter NAME=INTERFACE, or with --adapter NAME,ip=PREFIX,mac=MAC for one that exists only here".to_owned()
+        }
         false => format!("use one of {}, or start hnsd with --adapter NAME=INTERFACE", names.join(", ")),
     };
     Error::AdapterNotFound(detail(cause).field("Policies").remedy(remedy))
@@ -266,7 +275,8 @@ fn complete(draft: &Draft<'_>, network: &mut Network) {
 fn switch_of(draft: &Draft<'_>, network: &Network) -> (Guid, Guid) {
     let address: fn(&Network) -> Option<ProviderAddressSettings> =
         |network| policy::find(&network.policies, &NetworkPolicyType::ProviderAddress);
-    let same = |other: &Network| network.network_type.is_external() && other.network_type.is_external() && address(other) == address(network);
+    let same =
+        |other: &Network| network.network_type.is_external() && other.network_type.is_external() && address(other) == address(network);
     let shared = draft.state.networks.iter().find(|record| same(&record.document));
     match shared {
         Some(record) => (record.document.health.extra_params.switch_guid, record.document.health.extra_params.layered_on),
@@ -296,13 +306,18 @@ pub(crate) fn modify(draft: &mut Draft<'_>, id: Guid, request: ModifyRequest) ->
             set_extension(&mut record.document, &extension)?;
         }
         (NetworkResource::Subnet, RequestType::Add) => add_subnets(draft, &mut record.document, SubnetSettings::read(body, &settings)?)?,
-        (NetworkResource::Subnet, RequestType::Remove) => remove_subnets(draft, &mut record.document, &SubnetSettings::read(body, &settings)?)?,
+        (NetworkResource::Subnet, RequestType::Remove) => {
+            remove_subnets(draft, &mut record.document, &SubnetSettings::read(body, &settings)?)?
+        }
         (NetworkResource::IpSubnet, RequestType::Add | RequestType::Remove) => {
             change_ip_subnets(draft, &mut record.document, IpSubnetSettings::read(body, &settings)?, request_type == RequestType::Add)?;
         }
         _ => {
             let cause = format!("{request_type} of {resource} is not a request that a network knows");
-            return Err(unsupported(cause, "use Add, Remove or Update of Policy; Update of DNS or Extension; Add or Remove of Subnet or IPSubnet"));
+            return Err(unsupported(
+                cause,
+                "use Add, Remove or Update of Policy; Update of DNS or Extension; Add or Remove of Subnet or IPSubnet",
+            ));
         }
     }
     draft.update(record);
@@ -322,7 +337,9 @@ const EXTENSIONS: [&str; 5] = [
 pub(crate) fn set_extension(network: &mut Network, extension: &ExtensionSettings) -> Result<()> {
     if !EXTENSIONS.contains(&extension.id.to_string().as_str()) {
         let cause = format!("no switch extension has the id {}", extension.id);
-        return Err(Error::SwitchExtensionNotFound(detail(cause).field("Settings.Id").remedy("see Extensions in the schema 1 view of a network")));
+        return Err(Error::SwitchExtensionNotFound(
+            detail(cause).field("Settings.Id").remedy("see Extensions in the schema 1 view of a network"),
+        ));
     }
     let is_same = |policy: &Policy| {
         let settings: Option<VSwitchExtensionSettings> =
@@ -401,7 +418,8 @@ fn refuse_if_in_use(draft: &Draft<'_>, network: &Network, prefix: &str) -> Resul
     let Ok(prefix) = prefix.parse::<IpNet>() else { return Ok(()) };
     let endpoints = draft.state.endpoints.of_network(network.id).filter_map(|id| draft.state.endpoints.get(id));
     let user = endpoints.map(|record| &record.document).find(|endpoint| {
-        !endpoint.is_remote() && endpoint.ip_configurations.iter().any(|ip| ip.ip_address.parse().is_ok_and(|ip: IpAddr| prefix.contains(&ip)))
+        !endpoint.is_remote()
+            && endpoint.ip_configurations.iter().any(|ip| ip.ip_address.parse().is_ok_and(|ip: IpAddr| prefix.contains(&ip)))
     });
     match user {
         None => Ok(()),

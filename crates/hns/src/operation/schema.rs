@@ -43,7 +43,8 @@ pub(crate) fn network(settings: &str) -> Result<(Network, String)> {
 /// Schema 1 lets a network itself carry a VLAN or VSID; schema 2 has them on subnets.
 fn isolate_subnets(mut network: Network) -> Network {
     let is_isolation = |policy: &Policy| policy.kind::<SubnetPolicyType>().is_ok_and(|kind| kind.is_known());
-    let (isolation, rest): (Vec<Policy>, Vec<Policy>) = network.policies.into_iter().partition(|policy| policy.policy_type.is_string() && is_isolation(policy));
+    let (isolation, rest): (Vec<Policy>, Vec<Policy>) =
+        network.policies.into_iter().partition(|policy| policy.policy_type.is_string() && is_isolation(policy));
     network.policies = rest;
     for subnet in network.ipams.iter_mut().flat_map(|ipam| &mut ipam.subnets) {
         subnet.policies.extend(isolation.iter().cloned());

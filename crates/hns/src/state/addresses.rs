@@ -171,7 +171,7 @@ impl Addresses {
         for subnet in &mut self.subnets {
             for block in &mut subnet.blocks {
                 let blocks = before.subnets.iter().flat_map(|subnet| &subnet.blocks);
-                if let Some(old) = blocks.filter(|old| old.prefix == block.prefix).last() {
+                if let Some(old) = blocks.into_iter().find(|old| old.prefix == block.prefix) {
                     block.pool.continue_after(&old.pool);
                 }
             }

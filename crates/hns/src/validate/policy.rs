@@ -3,15 +3,15 @@
 //! The canonical form (names, MAC and IP spelling) is what is stored, so that removing a policy by its value works
 //! whatever spelling the caller uses.
 
+use hcn::Field;
 use hcn::error::{Error, Result, detail};
 use hcn::load_balancer::ProtocolType;
 use hcn::network::NetworkType;
+use hcn::policy::Policy;
 use hcn::policy::acl::{AclSettings, TierAclSettings};
 use hcn::policy::endpoint::*;
 use hcn::policy::network::*;
 use hcn::policy::subnet::{IsolationSettings, SubnetPolicyType};
-use hcn::policy::Policy;
-use hcn::Field;
 
 use crate::build::Build;
 use crate::profile::{Defect, Feature, Limit};

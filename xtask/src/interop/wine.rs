@@ -1,0 +1,97 @@
+//! A Wine prefix with our DLLs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use super::hnsd::Hnsd;
+use super::{limited, make_directory};
+use crate::{dist, shell};
+
+/// Making a prefix.
+const BOOT: Duration = Duration::from_secs(300);
+
+/// A Windows of our own.
+pub(super) struct Prefix {
+    directory: PathBuf,
+}
+
+impl Prefix {
+    /// Makes the prefix unless it is there, and puts our DLLs where Windows has its own.
+    pub(super) fn prepare(under: &Path) -> Result<Self, String> {
+        let prefix = Self { directory: under.join("prefix") };
+        if !prefix.directory.join("system.reg").exists() {
+            make_directory(&prefix.directory)?;
+            let mut said = String::new();
+            let status = limited::run(prefix.command("wineboot").arg("--init"), BOOT, |line| said += &format!("{line}\n"))?;
+            if !status.success() {
+                return Err(format!("Wine cannot make a prefix: {status}\n{said}"));
+            }
+        }
+        let system = prefix.directory.join("drive_c/windows/system32");
+        for dll in dist::dlls() {
+            let (from, to) = (dist::directory().join(dll), system.join(dll));
+            fs::copy(&from, &to).map_err(|error| format!("cannot copy {} to {}: {error}", from.display(), to.display()))?;
+        }
+        Ok(prefix)
+    }
+
+    /// Tells the DLLs where hnsd is. A file and no variables, so that transom.exe too takes the way through the DLLs.
+    pub(super) fn point_at(&self, hnsd: &Hnsd) -> Result<(), String> {
+        let directory = self.directory.join("drive_c/ProgramData/transom");
+        make_directory(&directory)?;
+        let config = serde_json::json!({"Address": hnsd.address(), "TokenFile": windows_path(&hnsd.token_file())});
+        fs::write(directory.join("hnsd.json"), config.to_string()).map_err(|error| format!("cannot write hnsd.json: {error}"))
+    }
+
+    /// Runs a program and shows every line it prints.
+    pub(super) fn run(&self, exe: &Path, arguments: &[&str], limit: Duration, each: impl FnMut(&str)) -> Result<(), String> {
+        let status = limited::run(self.command("wine").arg(exe).args(arguments), limit, each)?;
+        match status.success() {
+            true => Ok(()),
+            false => Err(format!("{} {} failed: {status}", exe.display(), arguments.join(" "))),
+        }
+    }
+
+    /// Runs a program and returns what it prints.
+    pub(super) fn output(&self, exe: &Path, arguments: &[&str], limit: Duration) -> Result<String, String> {
+        let mut output = String::new();
+        self.run(exe, arguments, limit, |line| {
+            output += line;
+            output.push('\n');
+        })
+        .map_err(|error| format!("{error}\n{output}"))?;
+        Ok(output)
+    }
+
+    /// Runs the tests of some of our crates as Windows programs.
+    pub(super) fn cargo_test(&self, packages: &[&str], limit: Duration) -> Result<(), String> {
+        let mut cargo = shell::cargo();
+        cargo.args(["test", "--target", dist::TARGET]).args(packages.iter().flat_map(|package| ["-p", package]));
+        self.surround(&mut cargo).env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", "wine");
+        let status = limited::run(&mut cargo, limit, |line| println!("{line}"))?;
+        if status.success() { Ok(()) } else { Err(format!("the tests failed: {status}")) }
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        self.surround(&mut command);
+        command
+    }
+
+    /// What a program needs around it to run in this prefix.
+    fn surround<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        command.env("WINEPREFIX", &self.directory).env("WINEARCH", "win64").env("WINEDEBUG", "-all");
+        // No dialogs about Mono and Gecko, and no desktop.
+        command.env("WINEDLLOVERRIDES", "mscoree,mshtml=").env_remove("DISPLAY");
+        // What these say is for programs outside.
+        command.env_remove("TRANSOM_HNSD").env_remove("TRANSOM_TOKEN_FILE");
+        command
+    }
+}
+
+/// A path as Windows programs under Wine write it.
+pub(super) fn windows_path(path: &Path) -> String {
+    format!("Z:{}", path.display()).replace('/', r"\")
+}

@@ -1,0 +1,131 @@
+//! Who of ours may use whom.
+//!
+//! A crate is a promise about what it does not know. The table is that promise; an edge that is not in it is worth a
+//! conversation first, and then a change here with its reason.
+
+use serde_json::Value;
+
+use super::Finding;
+
+const RULE: &str = "dependencies";
+
+/// One row: a crate, what of ours it may depend on, and why.
+struct Row {
+    name: &'static str,
+    may_use: &'static [&'static str],
+    because: &'static str,
+}
+
+const TABLE: &[Row] = &[
+    Row { name: "wire", may_use: &[], because: "bytes have no opinions" },
+    Row { name: "hcn", may_use: &["wire"], because: "documents are shared by everybody" },
+    Row { name: "hns", may_use: &["hcn", "wire"], because: "the one place where policy becomes rules" },
+    Row { name: "host", may_use: &["hcn", "wire"], because: "the operating system and the real service are both edges" },
+    Row { name: "node", may_use: &["hcn", "hns", "host", "wire"], because: "assembly, no logic" },
+    Row { name: "abi", may_use: &["hcn"], because: "a DLL passes documents on and keeps none" },
+    Row { name: "computenetwork", may_use: &["abi", "hcn"], because: "a DLL passes documents on and keeps none" },
+    Row { name: "vmcompute", may_use: &["abi", "hcn"], because: "a DLL passes documents on and keeps none" },
+    Row { name: "bcryptprimitives", may_use: &["abi"], because: "it stands in for one function of Windows" },
+    Row { name: "transom", may_use: &["hcn", "hns", "host", "node"], because: "parses arguments and wires" },
+    Row { name: "hns-bench", may_use: &["hcn"], because: "measures from outside, as a client" },
+    Row { name: "xtask", may_use: &[], because: "runs the others, and so must build when they do not" },
+];
+
+/// Objects to every edge that is not in the table, and to every crate without a row.
+pub(super) fn check(metadata: &Value) -> Vec<Finding> {
+    let packages = packages(metadata);
+    let ours: Vec<&str> = packages.iter().map(|package| package.name).collect();
+    let mut findings = Vec::new();
+    for package in &packages {
+        let Some(row) = TABLE.iter().find(|row| row.name == package.name) else {
+            let message = format!("{} has no row in the table of xtask/src/tidy/dependencies.rs; give it one, with a reason", package.name);
+            findings.push(Finding::new(RULE, &package.manifest, 1, message));
+            continue;
+        };
+        let forbidden = package.uses.iter().filter(|used| ours.contains(used) && !row.may_use.contains(used));
+        findings.extend(forbidden.map(|used| {
+            let message = format!("{} must not depend on {used}: {}", row.name, row.because);
+            Finding::new(RULE, &package.manifest, 1, message)
+        }));
+    }
+    findings
+}
+
+/// The edges between our crates as text, one crate a line, those that use least first.
+pub(super) fn graph(metadata: &Value) -> String {
+    let packages = packages(metadata);
+    let ours: Vec<&str> = packages.iter().map(|package| package.name).collect();
+    let width = ours.iter().map(|name| name.len()).max().unwrap_or(0);
+    let mut lines: Vec<(usize, String)> = Vec::new();
+    for package in &packages {
+        let uses: Vec<&str> = package.uses.iter().copied().filter(|used| ours.contains(used)).collect();
+        let line = match uses.is_empty() {
+            true => format!("{}\n", package.name),
+            false => format!("{:<width$} ─► {}\n", package.name, uses.join(", ")),
+        };
+        lines.push((depth(package.name, &packages, packages.len()), line));
+    }
+    lines.sort();
+    lines.into_iter().map(|(_, line)| line).collect()
+}
+
+/// How many crates of ours stand below a crate, one on the other. `limit` ends the walk where tests make a circle.
+fn depth(name: &str, packages: &[Package<'_>], limit: usize) -> usize {
+    let Some(package) = packages.iter().find(|package| package.name == name && limit > 0) else {
+        return 0;
+    };
+    let below = package.uses.iter().filter(|used| packages.iter().any(|other| other.name == **used));
+    below.map(|used| depth(used, packages, limit - 1) + 1).max().unwrap_or(0)
+}
+
+/// A package of ours: its name, its manifest and what it depends on, tests included.
+struct Package<'a> {
+    name: &'a str,
+    manifest: String,
+    uses: Vec<&'a str>,
+}
+
+fn packages(metadata: &Value) -> Vec<Package<'_>> {
+    let root = metadata["workspace_root"].as_str().unwrap_or_default();
+    let packages = metadata["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    packages.iter().filter_map(|package| read(package, root)).collect()
+}
+
+fn read<'a>(package: &'a Value, root: &str) -> Option<Package<'a>> {
+    let dependencies = package["dependencies"].as_array()?;
+    let mut uses: Vec<&str> = dependencies.iter().filter_map(|dependency| dependency["name"].as_str()).collect();
+    uses.sort_unstable();
+    uses.dedup();
+    Some(Package { name: package["name"].as_str()?, manifest: super::relative(package["manifest_path"].as_str()?, root), uses })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn package(name: &str, uses: &[&str]) -> Value {
+        let dependencies: Vec<Value> = uses.iter().map(|name| json!({"name": name})).collect();
+        json!({"name": name, "manifest_path": format!("/r/crates/{name}/Cargo.toml"), "dependencies": dependencies})
+    }
+
+    fn workspace(packages: &[Value]) -> Value {
+        json!({"workspace_root": "/r", "packages": packages})
+    }
+
+    #[test]
+    fn edges_outside_the_table_are_found() {
+        let metadata = workspace(&[package("wire", &["hcn"]), package("hcn", &["wire", "serde"]), package("new", &[])]);
+        let found: Vec<String> = check(&metadata).iter().map(Finding::to_string).collect();
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0], "crates/wire/Cargo.toml:1: dependencies: wire must not depend on hcn: bytes have no opinions");
+        assert!(found[1].contains("new has no row"), "{}", found[1]);
+    }
+
+    #[test]
+    fn the_graph_goes_from_the_bottom_up() {
+        let metadata = workspace(&[package("hns", &["hcn", "redb", "wire"]), package("hcn", &["wire"]), package("wire", &[])]);
+        assert_eq!(graph(&metadata), "wire\nhcn  ─► wire\nhns  ─► hcn, wire\n");
+    }
+}
