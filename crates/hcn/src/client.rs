@@ -22,6 +22,8 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::Value;
 
 pub use self::address::Address;
+#[cfg(unix)]
+pub use self::address::{default_socket, default_state_directory};
 pub use self::events::{EventStream, Stopper};
 use self::http::{Answer, Connection, Failure};
 use crate::api::{Events, Hcn, Kind};

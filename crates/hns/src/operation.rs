@@ -19,7 +19,7 @@ use hcn::Guid;
 use hcn::api::Kind;
 use hcn::error::{Error, detail};
 use hcn::event::{self, Event};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::build::Build;
 use crate::events::Hub;
@@ -93,15 +93,12 @@ impl<'a> Draft<'a> {
 }
 
 fn event<T: Stored>(kind: Kind, change: event::Change, document: &T) -> Event {
-    Event {
-        sequence: 0,
-        kind: Some(kind),
-        change,
-        id: document.id(),
-        name: document.name().to_owned(),
-        flags: document.flags(),
-        data: Value::Null,
-    }
+    // Followers of one network need to know whose endpoint it was, also when it is gone.
+    let data = match document.network().is_nil() {
+        true => Value::Null,
+        false => json!({"HostComputeNetwork": document.network().to_string()}),
+    };
+    Event { sequence: 0, kind: Some(kind), change, id: document.id(), name: document.name().to_owned(), flags: document.flags(), data }
 }
 
 /// The error for an id that an object of the same kind has.

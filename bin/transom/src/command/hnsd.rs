@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use hcn::client::{default_socket, default_state_directory};
 use hns::Build;
 use host::lock::LockError;
 use host::socket::SocketError;
@@ -18,10 +19,10 @@ use crate::exit::{Exit, Failure};
 #[command(after_help = EXAMPLES)]
 pub(crate) struct HnsdArgs {
     /// Where the service keeps what it must not forget
-    #[arg(long, value_name = "DIR", env = "TRANSOM_STATE_DIR", default_value = "/var/lib/transom")]
+    #[arg(long, value_name = "DIR", env = "TRANSOM_STATE_DIR", default_value_os_t = default_state_directory())]
     pub(crate) state_dir: PathBuf,
     /// The Unix socket to serve
-    #[arg(long, value_name = "PATH", default_value = "/run/transom/hnsd.sock")]
+    #[arg(long, value_name = "PATH", default_value_os_t = default_socket())]
     pub(crate) socket: PathBuf,
     /// Also serve TCP, on loopback only and behind a token; port 0 takes any
     #[arg(long, value_name = "ADDRESS", value_parser = loopback)]

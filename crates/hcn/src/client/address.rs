@@ -10,11 +10,33 @@ use crate::error::{Error, Result, detail};
 const ADDRESS_VARIABLE: &str = "TRANSOM_HNSD";
 /// The variable that names the file with the token.
 const TOKEN_VARIABLE: &str = "TRANSOM_TOKEN_FILE";
-/// Where hnsd listens unless told otherwise.
-#[cfg(unix)]
-const DEFAULT_SOCKET: &str = "/run/transom/hnsd.sock";
 /// A token is a short line; anything longer is the wrong file.
 const TOKEN_MAX: u64 = 4096;
+
+/// Where hnsd listens unless told otherwise: one for the machine, and one for each user who is not root.
+#[cfg(unix)]
+pub fn default_socket() -> PathBuf {
+    match nix::unistd::geteuid().is_root() {
+        true => "/run/transom/hnsd.sock".into(),
+        false => user_directory("XDG_RUNTIME_DIR").join("hnsd.sock"),
+    }
+}
+
+/// Where hnsd keeps its state unless told otherwise: one place for the machine, and one for each user who is not root.
+#[cfg(unix)]
+pub fn default_state_directory() -> PathBuf {
+    match nix::unistd::geteuid().is_root() {
+        true => "/var/lib/transom".into(),
+        false => user_directory("XDG_STATE_HOME"),
+    }
+}
+
+/// A directory of the user's: below the one the variable names, else below the home directory.
+#[cfg(unix)]
+fn user_directory(name: &str) -> PathBuf {
+    let home = || Path::new(&variable("HOME").unwrap_or_else(|| "/".to_owned())).join(".local/state");
+    variable(name).map_or_else(home, PathBuf::from).join("transom")
+}
 
 /// Where hnsd listens.
 #[derive(Clone, PartialEq, Eq)]
@@ -55,7 +77,7 @@ impl Address {
     pub(super) fn remedy(&self) -> String {
         match self {
             #[cfg(unix)]
-            Self::Unix(path) if path == Path::new(DEFAULT_SOCKET) => "start it with `transom hnsd`".to_owned(),
+            Self::Unix(path) if *path == default_socket() => "start it with `transom hnsd`".to_owned(),
             #[cfg(unix)]
             Self::Unix(path) => {
                 format!("start it with `transom hnsd --socket {}`, or name another in {ADDRESS_VARIABLE}", path.display())
@@ -80,7 +102,7 @@ impl Address {
 
     #[cfg(unix)]
     fn unnamed(_token_file: Option<PathBuf>) -> Result<Self> {
-        Ok(Self::Unix(DEFAULT_SOCKET.into()))
+        Ok(Self::Unix(default_socket()))
     }
 
     /// On Windows there is no usual place; an installation leaves a file that says where.
