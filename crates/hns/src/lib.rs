@@ -31,6 +31,7 @@ mod state;
 mod table;
 mod validate;
 mod view;
+mod writer;
 
 pub use build::Build;
 pub use service::{Options, Service};

@@ -1,23 +1,16 @@
 //! The service: many callers, one writer.
 //!
-//! Reads are answered from the published state and wait for nobody. Changes go to one thread that takes whatever has
-//! queued up, does it on drafts, makes the batch durable with one fsync, publishes the new state and only then
-//! answers. While it waits for the disk the next batch gathers, so that throughput grows with the number of callers.
+//! Reads are answered from the published state and wait for nobody. Changes go to the writer, a thread of its own; while it waits for
+//! the disk the next batch gathers, so that throughput grows with the number of callers.
 
-use std::future::Future;
-use std::io::ErrorKind;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::pin::Pin;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use hcn::api::{Events, Hcn, Kind};
-use hcn::error::{Error, Result, detail};
+use hcn::error::Result;
 use hcn::event::Event;
 use hcn::guest_network_service::GuestNetworkService;
 use hcn::load_balancer::LoadBalancer;
@@ -25,24 +18,18 @@ use hcn::modify::ModifyRequest;
 use hcn::query::{Query, QueryFlags};
 use hcn::{Guid, parse};
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
 
 use crate::build::Build;
 use crate::call::{self, Call};
 use crate::events::Hub;
-use crate::journal::{Change, Journal, JournalError};
+use crate::journal::{Journal, JournalError};
 use crate::machine::Machine;
 use crate::operation::{Draft, World, endpoint, guest_network_service, load_balancer, namespace, network, route, schema};
 use crate::reservation::Reservations;
 use crate::state::State;
-use crate::switch::{self, Order, Switch};
+use crate::switch::Switch;
+use crate::writer::{self, Job, Writer};
 use crate::{filter, view};
-
-/// How many changes one fsync may carry.
-const BATCH: usize = 256;
-
-/// How long the writer waits for callers that are likely to come.
-const PATIENCE: Duration = Duration::from_micros(150);
 
 /// What a service is made of.
 pub struct Options {
@@ -55,6 +42,8 @@ pub struct Options {
     /// The switch that does what documents ask for.
     pub switch: Arc<dyn Switch>,
 }
+
+pub use crate::writer::Pending;
 
 /// A running service.
 pub struct Service {
@@ -71,59 +60,6 @@ impl std::fmt::Debug for Service {
     }
 }
 
-/// An answer that comes when the change is durable.
-#[derive(Debug)]
-pub struct Pending<T>(oneshot::Receiver<Result<T>>);
-
-impl<T> Pending<T> {
-    /// Waits for the answer. Not for asynchronous code, which awaits it instead.
-    pub fn wait(self) -> Result<T> {
-        self.0.blocking_recv().unwrap_or_else(|_| Err(stopped()))
-    }
-}
-
-impl<T> Future for Pending<T> {
-    type Output = Result<T>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T>> {
-        Pin::new(&mut self.0).poll(context).map(|answer| answer.unwrap_or_else(|_| Err(stopped())))
-    }
-}
-
-fn stopped() -> Error {
-    Error::ManagerStopped(detail("the service is stopping").remedy("try again when it is back"))
-}
-
-/// A change waiting to be made.
-trait Job: Send {
-    /// Makes the change on a draft.
-    fn run(&mut self, draft: &mut Draft<'_>) -> Result<()>;
-
-    /// Answers the caller.
-    fn finish(self: Box<Self>, outcome: Result<()>);
-}
-
-struct Typed<T, F> {
-    operation: Option<F>,
-    answer: Option<T>,
-    reply: oneshot::Sender<Result<T>>,
-}
-
-impl<T: Send, F: FnOnce(&mut Draft<'_>) -> Result<T> + Send> Job for Typed<T, F> {
-    fn run(&mut self, draft: &mut Draft<'_>) -> Result<()> {
-        if let Some(operation) = self.operation.take() {
-            self.answer = Some(operation(draft)?);
-        }
-        Ok(())
-    }
-
-    fn finish(self: Box<Self>, outcome: Result<()>) {
-        let Self { answer, reply, .. } = *self;
-        // A caller that hung up does not want its answer; the change stands.
-        _ = reply.send(outcome.and_then(|()| answer.ok_or_else(stopped)));
-    }
-}
-
 impl Service {
     /// Reads the state, brings the switch up to date and starts.
     pub fn start(options: Options) -> Result<Self, JournalError> {
@@ -134,8 +70,7 @@ impl Service {
         let world = Arc::new(World { build: options.build, machine: options.machine, hub: Arc::new(Hub::default()) });
         let published = Arc::new(ArcSwap::from_pointee(state));
         let (sender, receiver) = mpsc::channel();
-        let mut writer = Writer { journal, switch: options.switch, world: world.clone(), published: published.clone(), behind: true };
-        writer.catch_up();
+        let mut writer = Writer::new(journal, options.switch, world.clone(), published.clone());
         let thread = std::thread::Builder::new().name("hns-writer".into()).spawn(move || writer.run(&receiver));
         let thread = thread.map_err(|error| JournalError::Io { doing: "start the writer".into(), error })?;
         Ok(Self {
@@ -168,14 +103,13 @@ impl Service {
     }
 
     fn submit<T: Send + 'static>(&self, operation: impl FnOnce(&mut Draft<'_>) -> Result<T> + Send + 'static) -> Pending<T> {
-        let (reply, pending) = oneshot::channel();
-        let job = Box::new(Typed { operation: Some(operation), answer: None, reply });
+        let (job, pending) = writer::job(operation);
         let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sender) = jobs.as_ref() {
             // A writer that is gone drops the job, and with it the reply: the caller hears that the service stops.
             _ = sender.send(job);
         }
-        Pending(pending)
+        pending
     }
 
     /// Begins to make an object. The document is read here, so that only sound ones reach the writer.
@@ -252,9 +186,7 @@ impl Service {
     pub fn begin_call(&self, method: &str, path: &str, request: &str) -> Result<Pending<Value>> {
         let call = Call::parse(method, path, request)?;
         if call.is_read() {
-            let (reply, pending) = oneshot::channel();
-            _ = reply.send(call.read(&self.published.load(), &self.world));
-            return Ok(Pending(pending));
+            return Ok(Pending::ready(call.read(&self.published.load(), &self.world)));
         }
         Ok(self.submit(move |draft| call.write(draft)))
     }
@@ -417,139 +349,4 @@ impl Iterator for Followed {
         }
         None
     }
-}
-
-/// The one thread that changes the state.
-struct Writer {
-    journal: Journal,
-    switch: Arc<dyn Switch>,
-    world: Arc<World>,
-    published: Arc<ArcSwap<State>>,
-    /// Whether the switch may lack something that the state has.
-    behind: bool,
-}
-
-impl Writer {
-    fn run(&mut self, jobs: &Receiver<Box<dyn Job>>) {
-        let mut expected = 1;
-        while let Ok(first) = jobs.recv() {
-            let batch = gather(first, jobs, expected);
-            expected = batch.len();
-            self.commit(batch);
-        }
-    }
-
-    /// Makes a batch of changes: each by itself succeeds or leaves no trace; all that succeeded become durable together.
-    fn commit(&mut self, batch: Vec<Box<dyn Job>>) {
-        let world = self.world.clone();
-        let mut draft = Draft::new(State::clone(&self.published.load()), &world);
-        let mut outcomes: Vec<(Box<dyn Job>, Result<()>)> = Vec::with_capacity(batch.len());
-        for mut job in batch {
-            let (before, changes, events) = (draft.state.clone(), draft.changes.len(), draft.events.len());
-            let outcome = run_guarded(job.as_mut(), &mut draft);
-            if outcome.is_err() {
-                draft.state = before;
-                draft.changes.truncate(changes);
-                draft.events.truncate(events);
-            }
-            outcomes.push((job, outcome));
-        }
-        let durable = match draft.changes.is_empty() {
-            true => Ok(()),
-            false => self.journal.commit(&draft.changes, &draft.state).map_err(|error| not_durable(&error)),
-        };
-        if durable.is_ok() {
-            let Draft { state, changes, events, .. } = draft;
-            self.publish(state, &changes);
-            for event in events {
-                self.world.hub.publish(event);
-            }
-        }
-        for (job, outcome) in outcomes {
-            job.finish(outcome.and_then(|()| durable.clone()));
-        }
-    }
-
-    fn publish(&mut self, mut state: State, changes: &[Change]) {
-        if self.behind {
-            self.published.store(Arc::new(state));
-            self.catch_up();
-            return;
-        }
-        for change in changes {
-            let Some(order) = order(change) else { continue };
-            if let Err(error) = self.switch.apply(&order) {
-                self.fell_behind(&mut state, &order, &error);
-            }
-        }
-        self.published.store(Arc::new(state));
-    }
-
-    /// Compares the switch with the state and applies the difference.
-    fn catch_up(&mut self) {
-        let mut state = State::clone(&self.published.load());
-        state.degraded.clear();
-        self.behind = false;
-        match self.switch.inventory() {
-            Ok(inventory) => {
-                for order in switch::difference(&state, &inventory) {
-                    if let Err(error) = self.switch.apply(&order) {
-                        self.fell_behind(&mut state, &order, &error);
-                    }
-                }
-            }
-            Err(error) => {
-                tracing::warn!(%error, "the switch does not answer");
-                self.behind = true;
-            }
-        }
-        self.published.store(Arc::new(state));
-    }
-
-    fn fell_behind(&mut self, state: &mut State, order: &Order, error: &switch::SwitchError) {
-        let (kind, id) = order.object();
-        tracing::warn!(%error, %id, kind = kind.name(), "the switch could not do what it was told");
-        self.behind = true;
-        if kind == Kind::Network && matches!(order, Order::Put(_)) {
-            state.degraded.insert(id);
-        }
-    }
-}
-
-/// Gathers what one fsync is to carry. Callers that were answered together tend to come back together, so as many as last
-/// time are waited for, but only for a fraction of what the fsync takes.
-fn gather(first: Box<dyn Job>, jobs: &Receiver<Box<dyn Job>>, expected: usize) -> Vec<Box<dyn Job>> {
-    let mut batch = vec![first];
-    batch.extend(jobs.try_iter().take(BATCH - 1));
-    let deadline = Instant::now() + PATIENCE;
-    while batch.len() < expected {
-        match jobs.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(job) => batch.push(job),
-            Err(_) => break,
-        }
-    }
-    batch
-}
-
-/// Runs a job. A fault in it is that caller's alone: the draft is restored as after any failure, and the service goes on.
-fn run_guarded(job: &mut dyn Job, draft: &mut Draft<'_>) -> Result<()> {
-    catch_unwind(AssertUnwindSafe(|| job.run(draft))).unwrap_or_else(|_| {
-        let cause = "the service met a fault of its own; nothing was changed";
-        Err(Error::Unexpected(detail(cause).remedy("report it with the log of hnsd and the request")))
-    })
-}
-
-fn order(change: &Change) -> Option<Order> {
-    match change {
-        Change::Put(record) => Some(Order::put(record)),
-        Change::Remove(kind, id) => Some(Order::Remove(*kind, *id)),
-        Change::ManagementMacs(_) => None,
-    }
-}
-
-fn not_durable(error: &JournalError) -> Error {
-    let is_full = matches!(error, JournalError::Io { error, .. } if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge));
-    let code = if is_full { Error::DiskFull } else { Error::WriteFault };
-    let cause = format!("nothing was changed: {error}");
-    code(detail(cause).remedy("make room in the state directory, or see why it cannot be written"))
 }
