@@ -44,7 +44,7 @@ items! {
         AclPortRanges "acl-port-ranges" "lists and ranges of ports in ACLs",
         AclRuleId "acl-rule-id" "ids on ACL rules",
         AclNoHostRulePriority "acl-no-host-rule-priority" "host ACL rules without a priority",
-        AclProtocol252 "acl-protocol-252" "protocol 252 (VXLAN) in ACLs",
+        AclProtocol252 "acl-protocol-252" "ACLs about protocol 252 (VXLAN)",
         ApiV2 "api-v2" "the HCN interface (schema 2)",
         RemoteSubnet "remote-subnet" "RemoteSubnetRoute policies",
         HostRoute "host-route" "HostRoute policies",

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 use arc_swap::ArcSwap;
 use hcn::api::{Events, Hcn, Kind};
-use hcn::error::Result;
+use hcn::error::{Error, Result, detail};
 use hcn::event::Event;
 use hcn::guest_network_service::GuestNetworkService;
 use hcn::load_balancer::LoadBalancer;
@@ -25,6 +25,7 @@ use crate::events::Hub;
 use crate::journal::{Journal, JournalError};
 use crate::machine::Machine;
 use crate::operation::{Draft, World, endpoint, guest_network_service, load_balancer, namespace, network, route, schema};
+use crate::profile::Feature;
 use crate::reservation::Reservations;
 use crate::state::State;
 use crate::switch::Switch;
@@ -102,6 +103,15 @@ impl Service {
         &self.world.hub
     }
 
+    /// A build without the newer interface answers only calls of the older one.
+    fn need_v2(&self) -> Result<()> {
+        if self.world.build.has(Feature::ApiV2) {
+            return Ok(());
+        }
+        let cause = format!("{} has no HCN interface", self.world.build.profile.windows);
+        Err(Error::NotImplemented(detail(cause).remedy("use the schema 1 calls, or --with api-v2")))
+    }
+
     fn submit<T: Send + 'static>(&self, operation: impl FnOnce(&mut Draft<'_>) -> Result<T> + Send + 'static) -> Pending<T> {
         let (job, pending) = writer::job(operation);
         let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,6 +124,7 @@ impl Service {
 
     /// Begins to make an object. The document is read here, so that only sound ones reach the writer.
     pub fn begin_create(&self, kind: Kind, network: Option<Guid>, id: Option<Guid>, settings: &str) -> Result<Pending<Guid>> {
+        self.need_v2()?;
         let id = id.filter(|id| !id.is_nil());
         Ok(match kind {
             Kind::Network => {
@@ -148,6 +159,7 @@ impl Service {
 
     /// Begins to change an object.
     pub fn begin_modify(&self, kind: Kind, id: Guid, settings: &str) -> Result<Pending<()>> {
+        self.need_v2()?;
         Ok(match kind {
             Kind::LoadBalancer => {
                 let change = load_balancer::read_change(settings)?;
@@ -171,6 +183,9 @@ impl Service {
 
     /// Begins to delete an object.
     pub fn begin_delete(&self, kind: Kind, id: Guid) -> Pending<()> {
+        if let Err(error) = self.need_v2() {
+            return Pending::ready(Err(error));
+        }
         let delete = match kind {
             Kind::Network => network::delete,
             Kind::Endpoint => endpoint::delete,
@@ -194,6 +209,7 @@ impl Service {
     /// As [`Hcn::list`], as the text of one JSON array. Documents are printed one by one, so that a long list takes no more
     /// memory than its text.
     pub fn list_text(&self, kind: Kind, query: &str) -> Result<String> {
+        self.need_v2()?;
         let query = Query::parse(query)?;
         let state = self.published.load_full();
         let mut text = String::from("[");
@@ -270,6 +286,7 @@ impl Drop for Service {
 
 impl Hcn for Service {
     fn enumerate(&self, kind: Kind, query: &str) -> Result<Vec<Guid>> {
+        self.need_v2()?;
         let filter = Query::parse(query)?.filter()?;
         Ok(filter::enumerate(&self.published.load(), kind, filter))
     }
@@ -279,6 +296,7 @@ impl Hcn for Service {
     }
 
     fn query(&self, kind: Kind, id: Guid, query: &str) -> Result<Value> {
+        self.need_v2()?;
         let query = Query::parse(query)?;
         let state = self.published.load();
         let record = state.get(kind, id).ok_or_else(|| kind.not_found(id))?;
@@ -304,6 +322,7 @@ impl Hcn for Service {
     }
 
     fn list(&self, kind: Kind, query: &str) -> Result<Vec<Value>> {
+        self.need_v2()?;
         let query = Query::parse(query)?;
         let state = self.published.load_full();
         let ids = filter::enumerate(&state, kind, query.filter()?);

@@ -115,6 +115,37 @@ fn items_can_be_added_and_taken_away() {
 }
 
 #[test]
+fn features_that_every_profile_has_can_be_taken_away() {
+    let refused = |item: &str, document: fn(hcn::Guid) -> Value| {
+        let hcn = start(FakeMachine::with_ethernet(), Build::named("transom", &[], &[item.into()]).unwrap());
+        let net = make_network(&hcn, "L2Bridge", "net");
+        let whole = service();
+        let other = make_network(&whole, "L2Bridge", "net");
+        make(&whole, Kind::Endpoint, &document(other));
+        refusal(&hcn, Kind::Endpoint, &document(net))
+    };
+    assert_eq!(refused("acl-address-lists", |net| rule(net, "RemoteAddresses", json!("10.0.0.1,10.0.0.2"))), 0x803B_000D);
+    assert_eq!(refused("acl-port-ranges", |net| rule(net, "LocalPorts", json!("80-90"))), 0x803B_000D);
+    assert_eq!(refused("acl-rule-id", |net| rule(net, "Id", json!("r1"))), 0x803B_000D);
+    assert_eq!(refused("acl-no-host-rule-priority", |net| rule(net, "Priority", json!(0))), 0x803B_000D);
+    let alone = |net| {
+        let mut document = endpoint_at(net, "192.168.100.9");
+        document["IpConfigurations"][0]["PrefixLength"] = json!(32);
+        document
+    };
+    assert_eq!(refused("slash32-endpoint-prefixes", alone), 0x803B_0030);
+    let old = start(FakeMachine::with_ethernet(), Build::named("ws2019", &[], &["api-v2".into()]).unwrap());
+    assert_eq!(old.enumerate(Kind::Network, "").unwrap_err().hresult(), 0x8000_4001);
+    assert_eq!(old.call("GET", "/networks", "").unwrap(), json!([]));
+}
+
+fn rule(net: hcn::Guid, field: &str, value: Value) -> Value {
+    let mut settings = json!({"Action": "Allow", "Direction": "In", "RuleType": "Host", "Priority": 100});
+    settings[field] = value;
+    endpoint_with(net, "ACL", settings)
+}
+
+#[test]
 fn backends_are_counted() {
     let table = [("ws2019", Some(64)), ("ws2025", Some(1024)), ("transom", None)];
     for (profile, most) in table {

@@ -1,6 +1,6 @@
 //! Endpoints: made, changed, deleted.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use hcn::api::Kind;
 use hcn::base::{Health, Route, SchemaVersion};
@@ -149,6 +149,7 @@ fn set_addresses(draft: &Draft<'_>, network: &Network, endpoint: &mut Endpoint) 
     let addresses = addresses_of_network(draft, network)?;
     let remote = endpoint.is_remote();
     for (index, configuration) in endpoint.ip_configurations.iter_mut().enumerate() {
+        check_length(draft, configuration, remote).map_err(|error| error.within(&format!("IpConfigurations[{index}]")))?;
         check_address(addresses, configuration, remote).map_err(|error| error.within(&format!("IpConfigurations[{index}]")))?;
     }
     check_families(draft, endpoint)
@@ -217,6 +218,16 @@ fn check_address(addresses: &Addresses, configuration: &mut IpConfiguration, rem
         configuration.prefix_length = subnet.prefix.prefix_len();
     }
     Ok(())
+}
+
+/// Older builds do not know endpoints that are alone in their prefix.
+fn check_length(draft: &Draft<'_>, configuration: &IpConfiguration, remote: bool) -> Result<()> {
+    let alone = configuration.prefix_length == 32 && configuration.ip_address.parse::<Ipv4Addr>().is_ok();
+    if remote || !alone || draft.world.build.has(Feature::Slash32EndpointPrefixes) {
+        return Ok(());
+    }
+    let cause = format!("a prefix length of 32 is not supported by {}", draft.world.build.profile.windows);
+    Err(Error::InvalidPrefix(detail(cause).field("PrefixLength").remedy("use the subnet's, or --with slash32-endpoint-prefixes")))
 }
 
 fn ip_error(code: text::Code, cause: &str, field: &str) -> Error {

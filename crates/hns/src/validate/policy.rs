@@ -8,7 +8,7 @@ use hcn::error::{Error, Result, detail};
 use hcn::load_balancer::ProtocolType;
 use hcn::network::NetworkType;
 use hcn::policy::Policy;
-use hcn::policy::acl::{AclSettings, TierAclSettings};
+use hcn::policy::acl::{AclSettings, RuleType, TierAclSettings};
 use hcn::policy::endpoint::*;
 use hcn::policy::network::*;
 use hcn::policy::subnet::{IsolationSettings, SubnetPolicyType};
@@ -43,6 +43,15 @@ impl<'a> Place<'a> {
         }
         let cause = format!("{} are not supported by {}", feature.says(), self.build.profile.windows);
         Err(Error::InvalidPolicyType(detail(cause).field("Type").remedy(format!("use a newer --profile, or --with {feature}"))))
+    }
+
+    /// Refuses a field that asks for more than a build without the feature can do.
+    fn without(&self, feature: Feature, field: &str, is_modest: bool) -> Result<()> {
+        if is_modest || self.build.has(feature) {
+            return Ok(());
+        }
+        let cause = format!("{} are not supported by {}", feature.says(), self.build.profile.windows);
+        Err(invalid(field, cause, &format!("do without, or use --with {feature}")))
     }
 
     fn only_on(&self, types: &[NetworkType]) -> Result<()> {
@@ -291,6 +300,9 @@ fn acl(settings: &mut AclSettings, place: &Place<'_>) -> Result<()> {
     if let Some(rule_type) = &settings.rule_type {
         known(Some(rule_type).filter(|rule_type| rule_type.is_known()), "RuleType", "write Host or Switch")?;
     }
+    let is_host_rule = settings.rule_type == Some(RuleType::Host);
+    place.without(Feature::AclRuleId, "Id", settings.id.is_empty())?;
+    place.without(Feature::AclNoHostRulePriority, "Priority", !is_host_rule || settings.priority != 0)?;
     let fields = Conditions {
         protocols: &settings.protocols,
         local_addresses: &settings.local_addresses,
@@ -336,9 +348,12 @@ struct Conditions<'a> {
 impl Conditions<'_> {
     fn check(&self, place: &Place<'_>) -> Result<()> {
         let protocols = text::protocols(self.protocols, "Protocols")?;
-        if protocols.contains(&252) && !place.build.has(Feature::AclProtocol252) {
-            let cause = format!("protocol 252 in rules is not supported by {}", place.build.profile.windows);
-            return Err(invalid("Protocols", cause, "leave it out, or use --with acl-protocol-252"));
+        place.without(Feature::AclProtocol252, "Protocols", !protocols.contains(&252))?;
+        for (field, list) in [("LocalAddresses", self.local_addresses), ("RemoteAddresses", self.remote_addresses)] {
+            place.without(Feature::AclAddressLists, field, !list.contains(','))?;
+        }
+        for (field, list) in [("LocalPorts", self.local_ports), ("RemotePorts", self.remote_ports)] {
+            place.without(Feature::AclPortRanges, field, !list.contains([',', '-']))?;
         }
         let is_set = |name: &str| place.is_set(name);
         text::addresses(self.local_addresses, "LocalAddresses", &is_set)?;
