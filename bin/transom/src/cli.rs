@@ -24,7 +24,9 @@ pub(crate) struct Cli {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Global {
     /// The hnsd to talk to: unix:/path, a path, or 127.0.0.1:PORT; on Windows the machine's own HNS without it
-    #[arg(long, global = true, value_name = "ADDRESS", env = "TRANSOM_HNSD", hide_env_values = true, help_heading = "Global options")]
+    // On Windows the variable is for the DLLs under Wine: the command goes through them as on a Windows node.
+    #[cfg_attr(not(windows), arg(env = "TRANSOM_HNSD", hide_env_values = true))]
+    #[arg(long, global = true, value_name = "ADDRESS", help_heading = "Global options")]
     pub(crate) hnsd: Option<String>,
     /// The file with the token that hnsd asks for over TCP
     #[arg(long, global = true, value_name = "FILE", env = "TRANSOM_TOKEN_FILE", hide_env_values = true, help_heading = "Global options")]

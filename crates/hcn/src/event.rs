@@ -61,7 +61,7 @@ impl fmt::Display for Change {
 /// `{"Sequence":7,"Kind":"Network","Change":"Created","ID":"…","Name":"…","Flags":8,"Data":…}`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Number of the event since the service started; without gaps.
+    /// Number of the event. Numbers have no gaps while the service runs, and rise when it is restarted.
     pub sequence: u64,
     /// What kind of object it is about; none for events of the service itself.
     pub kind: Option<Kind>,

@@ -4,7 +4,8 @@ use hcn::api::Kind;
 use hcn::error::{Error, Result, detail};
 use hcn::namespace::Resource;
 use hcn::network::Network;
-use hcn::policy::network::ExtensionSettings;
+use hcn::policy::Policy;
+use hcn::policy::network::{ExtensionSettings, NetworkPolicyType};
 use hcn::v1::accelnet::{MacEntry, MacList};
 use hcn::v1::attach::AttachRequest;
 use hcn::v1::policy_list::{PolicyList, PolicyListObject};
@@ -174,7 +175,13 @@ impl Call {
         if body.get("Policies").is_some() {
             let wanted: Network = schema::network(&self.request)?.0;
             let place = validate::policy::Place::new(&draft.world.build, &record.document.network_type, &wanted.policies);
-            record.document.policies = validate::policy::network_policies(&wanted.policies, &place)?;
+            let mut policies = validate::policy::network_policies(&wanted.policies, &place)?;
+            // What the service put there itself stays; schema 1 shows it as fields and callers leave it out.
+            let own = [NetworkPolicyType::ProviderAddress, NetworkPolicyType::DrMacAddress, NetworkPolicyType::NetAdapterName];
+            let missing = own.iter().filter(|kind| !policies.iter().any(|policy| policy.is(*kind)));
+            let kept: Vec<Policy> = missing.flat_map(|kind| record.document.policies.iter().filter(|old| old.is(kind)).cloned()).collect();
+            policies.extend(kept);
+            record.document.policies = policies;
         }
         draft.update(record);
         view_of(draft, Kind::Network, id)

@@ -28,6 +28,11 @@ struct Ring {
 }
 
 impl Hub {
+    /// A hub whose numbers begin after `base`.
+    pub(crate) fn beginning_after(base: u64) -> Self {
+        Self { ring: Mutex::new(Ring { next: base, ..Ring::default() }), ..Self::default() }
+    }
+
     /// Publishes an event and gives it its number.
     pub(crate) fn publish(&self, mut event: Event) {
         let mut ring = self.lock();
@@ -76,7 +81,7 @@ impl Hub {
     pub fn after(&self, sequence: u64) -> Result<Vec<Event>> {
         let ring = self.lock();
         let oldest = ring.events.front().map_or(ring.next + 1, |event| event.sequence);
-        if sequence + 1 < oldest || sequence > ring.next {
+        if sequence > ring.next || sequence + 1 < oldest {
             return Err(fell_behind(sequence, ring.next));
         }
         Ok(ring.events.iter().skip((sequence + 1 - oldest) as usize).cloned().collect())

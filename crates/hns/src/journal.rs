@@ -11,7 +11,7 @@ mod frame;
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -189,13 +189,8 @@ impl StateFile {
         if let Some(compaction) = &mut self.compaction {
             let Some(outcome) = compaction.poll() else { return };
             self.compaction = None;
-            match outcome.and_then(|new| self.switch_over(&new).map(|file| (file, new))) {
-                Ok((file, new)) => {
-                    self.file = file;
-                    self.length = new.length + new.tail.len() as u64;
-                    self.full = full_at(self.length);
-                }
-                Err(error) => self.give_up(&error),
+            if let Err(error) = outcome.and_then(|new| self.switch_over(new)) {
+                self.give_up(&error);
             }
         } else if self.length >= self.full {
             match Compaction::begin(self.directory.join(NEW_FILE_NAME), state.clone()) {
@@ -205,14 +200,19 @@ impl StateFile {
         }
     }
 
-    /// Completes a new file and puts it in the old one's place.
-    fn switch_over(&self, new: &NewFile) -> io::Result<File> {
+    /// Completes a new file and puts it in the old one's place. After an error the old one is still the file.
+    fn switch_over(&mut self, new: NewFile) -> io::Result<()> {
         new.file.write_all_at(&new.tail, new.length)?;
         new.file.sync_data()?;
-        let file = new.file.try_clone()?;
         fs::rename(&new.path, self.directory.join(FILE_NAME))?;
-        File::open(&self.directory)?.sync_all()?;
-        Ok(file)
+        self.file = new.file;
+        self.length = new.length + new.tail.len() as u64;
+        self.full = full_at(self.length);
+        if let Err(error) = File::open(&self.directory).and_then(|directory| directory.sync_all()) {
+            // A crash might bring the old file back, without what is written from now on.
+            self.broken = Some(format!("the new state file's name did not reach the disk: {error}; restart hnsd"));
+        }
+        Ok(())
     }
 
     fn give_up(&mut self, error: &io::Error) {
@@ -263,6 +263,9 @@ fn read_frames(file: &File, total: u64, path: &Path, state: &mut State) -> Resul
         let mut head = [0; HEAD_LENGTH];
         reader.read_exact(&mut head).map_err(read_failed)?;
         let Some(head) = Head::read(&head) else {
+            if head == [0; HEAD_LENGTH] && is_blank(&mut reader).map_err(read_failed)? {
+                return Ok(at);
+            }
             return Err(unreadable(format!("the frame at byte {at} is damaged")));
         };
         let end = at + HEAD_LENGTH as u64 + u64::from(head.length);
@@ -278,6 +281,21 @@ fn read_frames(file: &File, total: u64, path: &Path, state: &mut State) -> Resul
         at = end;
     }
     Ok(at)
+}
+
+/// Whether nothing but zeros follows: room that the file system gave to a write which a loss of power then cut off.
+fn is_blank(reader: &mut impl BufRead) -> io::Result<bool> {
+    loop {
+        let bytes = reader.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok(true);
+        }
+        if bytes.iter().any(|byte| *byte != 0) {
+            return Ok(false);
+        }
+        let length = bytes.len();
+        reader.consume(length);
+    }
 }
 
 fn check_header(reader: &mut impl Read, total: u64, path: &Path) -> Result<()> {

@@ -68,7 +68,8 @@ impl Service {
             Some(directory) => Journal::open(directory)?,
             None => (Journal::in_memory(), State::new()),
         };
-        let world = Arc::new(World { build: options.build, machine: options.machine, hub: Arc::new(Hub::default()) });
+        let hub = Hub::beginning_after(first_event(options.machine.now_filetime()));
+        let world = Arc::new(World { build: options.build, machine: options.machine, hub: Arc::new(hub) });
         let published = Arc::new(ArcSwap::from_pointee(state));
         let (sender, receiver) = mpsc::channel();
         let mut writer = Writer::new(journal, options.switch, world.clone(), published.clone());
@@ -328,6 +329,13 @@ impl Hcn for Service {
         let ids = filter::enumerate(&state, kind, query.filter()?);
         Ok(ids.into_iter().filter_map(|id| state.get(kind, id)).map(|record| show(&state, &record, &query)).collect())
     }
+}
+
+/// Numbers of events rise across restarts, so that a follower of an earlier run is told that it missed something: they begin
+/// with the seconds since 1970, and each second has room for a million.
+fn first_event(filetime: u64) -> u64 {
+    const UNTIL_1970: u64 = 11_644_473_600;
+    (filetime / 10_000_000).saturating_sub(UNTIL_1970) << 20
 }
 
 fn show(state: &State, record: &crate::record::AnyRecord, query: &Query) -> Value {

@@ -1,7 +1,7 @@
 //! What documents ask of the network, handed on.
 //!
-//! The store is the authority and the switch follows: after every durable change it is told of it, and after a restart of
-//! either side the two are compared by revision and only the difference is applied. A switch that fails does not
+//! The store is the authority and the switch follows: after every durable change it is told of it, and when the
+//! service starts, or an order has failed, the two are compared by revision and only the difference is applied. A switch that fails does not
 //! undo the change; what it could not do is reported as degraded and tried again.
 
 use std::collections::BTreeMap;

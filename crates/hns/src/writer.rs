@@ -141,6 +141,7 @@ impl Writer {
             true => Ok(()),
             false => self.journal.commit(&draft.changes, &draft.state).map_err(|error| not_durable(&error)),
         };
+        tracing::debug!(callers = outcomes.len(), changes = draft.changes.len(), durable = durable.is_ok(), "a batch is done");
         if durable.is_ok() {
             let Draft { state, changes, events, .. } = draft;
             self.publish(state, &changes);

@@ -143,6 +143,23 @@ fn a_change_cut_off_by_a_crash_is_dropped_whole() {
 }
 
 #[test]
+fn room_that_a_lost_write_left_behind_is_cut_away() {
+    let directory = tempfile::tempdir().unwrap();
+    let (all, whole) = some_history(directory.path());
+    let path = directory.path().join(FILE_NAME);
+    for blank in [12, 4096, 300_000] {
+        let mut bytes = whole.clone();
+        bytes.resize(whole.len() + blank, 0);
+        fs::write(&path, &bytes).unwrap();
+        assert_eq!(everything(&open(directory.path()).unwrap()), all);
+        assert_eq!(fs::read(&path).unwrap().len(), whole.len());
+        *bytes.last_mut().unwrap() = 1;
+        fs::write(&path, &bytes).unwrap();
+        assert!(matches!(refused(directory.path()), JournalError::Unreadable { .. }));
+    }
+}
+
+#[test]
 fn a_newer_file_is_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     let (_, mut bytes) = some_history(directory.path());

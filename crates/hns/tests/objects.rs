@@ -23,6 +23,20 @@ fn a_network_is_completed() {
 }
 
 #[test]
+fn the_router_has_a_mac_that_no_endpoint_gets() {
+    let hcn = service();
+    let mut document = network("Overlay", "net");
+    document["ID"] = json!("aaaaaaaa-0000-4000-8000-000000000001");
+    for (start, end, first) in [("00-15-5D-AA-00-00", "00-15-5D-AA-FF-FF", "02"), ("00-15-5D-00-00-00", "00-15-5D-00-0F-FF", "00")] {
+        document["MacPool"] = json!({"Ranges": [{"StartMacAddress": start, "EndMacAddress": end}]});
+        let id = make(&hcn, Kind::Network, &document);
+        let router = policies(&show(&hcn, Kind::Network, id), "DrMacAddress")[0]["Settings"]["Address"].as_str().unwrap().to_owned();
+        assert_eq!(&router[..2], first, "{router}");
+        hcn.delete(Kind::Network, id).unwrap();
+    }
+}
+
+#[test]
 fn networks_of_every_type() {
     let hcn = service();
     for (index, network_type) in

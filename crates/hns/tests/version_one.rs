@@ -166,6 +166,18 @@ fn management_macs_and_the_rest() {
 }
 
 #[test]
+fn a_networks_own_policies_survive_an_update() {
+    let hcn = service();
+    let net = make_network(&hcn, "Overlay", "net");
+    let before = show(&hcn, Kind::Network, net);
+    let after = post(&hcn, &format!("/networks/{net}"), json!({"Policies": []}));
+    assert_eq!(after["ManagementIP"], "192.0.2.10");
+    for kind in ["ProviderAddress", "DrMacAddress"] {
+        assert_eq!(policies(&show(&hcn, Kind::Network, net), kind), policies(&before, kind));
+    }
+}
+
+#[test]
 fn wsls_network() {
     let hcn = service();
     let document = json!({"Name": "WSL", "Type": "ICS", "IsolateSwitch": true, "Flags": 9,

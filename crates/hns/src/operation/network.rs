@@ -155,10 +155,15 @@ fn default_mac_pool(draft: &Draft<'_>, id: Guid) -> MacPool {
 
 fn mac_block_in_use(draft: &Draft<'_>, first: u64, last: u64) -> bool {
     let ranges = draft.state.networks.iter().flat_map(|record| &record.document.mac_pool.ranges);
-    ranges.into_iter().any(|range| match (range.start.parse::<MacAddress>(), range.end.parse::<MacAddress>()) {
+    ranges.into_iter().any(|range| covers(range, first, last))
+}
+
+/// Whether a range of a pool has an address from `first` to `last`.
+fn covers(range: &MacRange, first: u64, last: u64) -> bool {
+    match (range.start.parse::<MacAddress>(), range.end.parse::<MacAddress>()) {
         (Ok(start), Ok(end)) => start.to_u64() <= last && first <= end.to_u64(),
         _ => false,
-    })
+    }
 }
 
 /// A /20 of 172.16.0.0/12 that no other network has, with its first address as the gateway.
@@ -194,7 +199,7 @@ fn bind(draft: &Draft<'_>, network: &mut Network) -> Result<String> {
     let adapter = choose_adapter(network, &adapters)?;
     set_management_address(network, adapter);
     if network.network_type == NetworkType::Overlay && !network.policies.iter().any(|policy| policy.is(&NetworkPolicyType::DrMacAddress)) {
-        let address = router_mac(network.id).to_string();
+        let address = router_mac(draft, network).to_string();
         let settings = DrMacAddressSettings { address, ..DrMacAddressSettings::default() };
         network.policies.push(Policy::new(&NetworkPolicyType::DrMacAddress, &settings));
     }
@@ -255,10 +260,18 @@ fn set_management_address(network: &mut Network, adapter: &Adapter) {
     }
 }
 
-/// The MAC address of an overlay network's router on this host.
-fn router_mac(id: Guid) -> MacAddress {
-    let [a, b, c, ..] = *id.as_bytes();
-    MacAddress([0x00, 0x15, 0x5d, a, b, c])
+/// The MAC address of an overlay network's router on this host: one that no pool gives to an endpoint.
+fn router_mac(draft: &Draft<'_>, network: &Network) -> MacAddress {
+    let [a, b, c, ..] = *network.id.as_bytes();
+    let in_pool = |mac: &MacAddress| {
+        let own = network.mac_pool.ranges.iter().any(|range| covers(range, mac.to_u64(), mac.to_u64()));
+        own || mac_block_in_use(draft, mac.to_u64(), mac.to_u64())
+    };
+    // Microsoft's prefix first; then the same with the bit that says "assigned locally", with which no pool of Windows begins.
+    let candidates = [0x00, 0x02]
+        .into_iter()
+        .flat_map(|first| (0..=u8::MAX).map(move |step| MacAddress([first, 0x15, 0x5d, a, b.wrapping_add(step), c])));
+    candidates.into_iter().find(|mac| !in_pool(mac)).unwrap_or(MacAddress([0x0a, 0x15, 0x5d, a, b, c]))
 }
 
 fn complete(draft: &Draft<'_>, network: &mut Network) {
