@@ -88,10 +88,17 @@ pub(crate) fn take(map: &mut Map<String, Value>, names: &[&str]) -> Option<Value
         return None;
     }
     let exact = names.iter().find_map(|name| map.shift_remove(*name));
+    let is_meant = |key: &String| names.iter().any(|name| key.eq_ignore_ascii_case(name));
     let mut found = None;
-    while let Some(key) = map.keys().find(|key| names.iter().any(|name| key.eq_ignore_ascii_case(name))) {
-        let key = key.clone();
-        found = map.shift_remove(&key);
+    if map.keys().any(is_meant) {
+        // One pass, however many spellings there are: the document may be hostile.
+        map.retain(|key, value| {
+            let is_meant = is_meant(key);
+            if is_meant {
+                found = Some(value.take());
+            }
+            !is_meant
+        });
     }
     exact.or(found).filter(|value| !value.is_null())
 }

@@ -14,6 +14,7 @@ use hcn::{Field, Guid, Path, not_a_guid, parse, parse_guid, parse_value};
 use serde_json::{Value, json};
 
 use crate::journal::Change;
+use crate::operation::schema::Unversioned;
 use crate::operation::{Draft, World, attachment, endpoint, load_balancer, namespace, network, route, schema};
 use crate::profile::Feature;
 use crate::state::State;
@@ -100,7 +101,7 @@ impl Call {
         use Method::{Delete, Post};
         match (self.method, &self.segments()[..]) {
             (Post, ["networks"]) => {
-                let (document, spelling) = schema::network(&self.request)?;
+                let (document, spelling) = schema::network(&self.request, Unversioned::V1)?;
                 let id = network::create(draft, document, spelling, None)?;
                 view_of(draft, Kind::Network, id)
             }
@@ -108,7 +109,7 @@ impl Call {
             (Delete, ["networks", id]) => gone(draft, Kind::Network, guid(id)?, network::delete),
             (Post, ["endpoints"]) => self.create_endpoint(draft),
             (Post, ["endpoints", id]) => {
-                let (wanted, _) = schema::endpoint(&self.request)?;
+                let (wanted, _) = schema::endpoint(&self.request, Unversioned::V1)?;
                 endpoint::replace(draft, guid(id)?, wanted)?;
                 view_of(draft, Kind::Endpoint, guid(id)?)
             }
@@ -151,7 +152,7 @@ impl Call {
     }
 
     fn create_endpoint(&self, draft: &mut Draft<'_>) -> Result<Value> {
-        let (document, name) = schema::endpoint(&self.request)?;
+        let (document, name) = schema::endpoint(&self.request, Unversioned::V1)?;
         // The older interface says "Element not found" where the newer one has a code for networks.
         let as_element = |error: Error| match error {
             Error::NetworkNotFound(detail) => Error::NotFound(detail),
@@ -172,19 +173,26 @@ impl Call {
                 network::set_extension(&mut record.document, &extension)?;
             }
         }
-        if body.get("Policies").is_some() {
-            let wanted: Network = schema::network(&self.request)?.0;
-            let place = validate::policy::Place::new(&draft.world.build, &record.document.network_type, &wanted.policies);
-            let mut policies = validate::policy::network_policies(&wanted.policies, &place)?;
-            // What the service put there itself stays; schema 1 shows it as fields and callers leave it out.
-            let own = [NetworkPolicyType::ProviderAddress, NetworkPolicyType::DrMacAddress, NetworkPolicyType::NetAdapterName];
-            let missing = own.iter().filter(|kind| !policies.iter().any(|policy| policy.is(*kind)));
-            let kept: Vec<Policy> = missing.flat_map(|kind| record.document.policies.iter().filter(|old| old.is(kind)).cloned()).collect();
-            policies.extend(kept);
-            record.document.policies = policies;
+        let dns = ["DNSServerList", "DNSSuffix"].iter().any(|key| body.get(key).is_some());
+        if dns || body.get("Policies").is_some() {
+            let wanted = self.wanted_network(body, &record.document)?;
+            if dns {
+                record.document.dns = wanted.dns;
+            }
+            if !wanted.policies.is_empty() || !dns {
+                record.document.policies = replaced_policies(draft, &record.document, &wanted.policies)?;
+            }
         }
         draft.update(record);
         view_of(draft, Kind::Network, id)
+    }
+
+    /// A partial document, read as one of the network's own type.
+    fn wanted_network(&self, mut body: Value, network: &Network) -> Result<Network> {
+        if body.get("Type").is_none() {
+            body["Type"] = network.network_type.write();
+        }
+        Ok(schema::network(&body.to_string(), Unversioned::V1)?.0)
     }
 
     fn create_policy_list(&self, draft: &mut Draft<'_>) -> Result<Value> {
@@ -210,6 +218,29 @@ impl Call {
         let macs = list.mac_address_list.iter().enumerate().map(mac).collect::<Result<_>>()?;
         set_macs(draft, macs)
     }
+}
+
+/// The policies of a network after a schema 1 update. What that schema shows as fields stays where the caller left it out.
+fn replaced_policies(draft: &Draft<'_>, network: &Network, wanted: &[Policy]) -> Result<Vec<Policy>> {
+    use NetworkPolicyType as Type;
+    const AS_FIELDS: [Type; 8] = [
+        Type::ProviderAddress,
+        Type::DrMacAddress,
+        Type::NetAdapterName,
+        Type::SourceMacAddress,
+        Type::AutomaticDns,
+        Type::InterfaceConstraint,
+        Type::LayerConstraint,
+        Type::VSwitchExtension,
+    ];
+    let place = validate::policy::Place::new(&draft.world.build, &network.network_type, wanted);
+    let mut policies = validate::policy::network_policies(wanted, &place)?;
+    for kind in &AS_FIELDS {
+        if !policies.iter().any(|policy| policy.is(kind)) {
+            policies.extend(network.policies.iter().filter(|old| old.is(kind)).cloned());
+        }
+    }
+    Ok(policies)
 }
 
 fn guid(text: &str) -> Result<Guid> {

@@ -27,6 +27,10 @@ pub(crate) fn enumerate(state: &State, kind: Kind, filter: Filter) -> Vec<Guid> 
 }
 
 fn in_table<T: Stored>(state: &State, table: &Table<T>, mut filter: Filter) -> Vec<Guid> {
+    // No object has a property that is null, and `take` would take it for one that is not asked for.
+    if filter.properties.values().any(Value::is_null) {
+        return Vec::new();
+    }
     let id = filter.take(&["ID"]);
     let name = filter.take(&["Name"]);
     let network = filter.take(&["VirtualNetwork", "HostComputeNetwork"]);

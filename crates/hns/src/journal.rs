@@ -9,6 +9,7 @@
 mod compaction;
 mod frame;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read};
@@ -93,6 +94,17 @@ pub(crate) enum Change {
     ManagementMacs(Vec<String>),
 }
 
+impl Change {
+    /// The object it is about; none for what is not an object.
+    fn object(&self) -> Option<(Kind, Guid)> {
+        match self {
+            Self::Put(record) => Some((record.kind(), record.id())),
+            Self::Remove(kind, id) => Some((*kind, *id)),
+            Self::ManagementMacs(_) => None,
+        }
+    }
+}
+
 /// The store of one service.
 #[derive(Debug)]
 pub struct Journal {
@@ -151,14 +163,26 @@ impl Journal {
             return Ok(());
         };
         let mut frame = FrameWriter::new();
-        for change in changes {
+        for change in last_of_each(changes) {
             frame.change(change);
         }
         frame.counters(state);
+        if frame.len() > frame::LARGEST_PAYLOAD as usize {
+            let cause = format!("{} bytes in one batch are more than a state file takes", frame.len());
+            return Err(JournalError::Io { doing: "write the state".into(), error: io::Error::new(io::ErrorKind::FileTooLarge, cause) });
+        }
         file.append(&frame.finish())?;
         file.compact(state);
         Ok(())
     }
+}
+
+/// The last change to each object, in the order they were made; what came before it in the same batch nobody will ever see.
+fn last_of_each(changes: &[Change]) -> Vec<&Change> {
+    let mut seen = BTreeSet::new();
+    let mut last: Vec<&Change> = changes.iter().rev().filter(|change| seen.insert(change.object())).collect();
+    last.reverse();
+    last
 }
 
 impl StateFile {

@@ -111,14 +111,17 @@ fn one(taken: &BTreeMap<u64, Reservation>, wanted: Reservation, machine: &dyn Ma
 }
 
 fn range(taken: &BTreeMap<u64, Reservation>, count: u16, make: impl Fn(u16, u16) -> Reservation) -> Result<Reservation> {
-    let mut first = *DYNAMIC.start();
-    while let Some(last) = first.checked_add(count - 1) {
-        let wanted = make(first, last);
-        match taken.values().find(|other| other.conflicts(&wanted)).map(|other| other.last.checked_add(1)) {
-            None => return Ok(wanted),
-            Some(Some(next)) => first = next,
-            Some(None) => break,
+    // All that could be in the way, by their first port: one walk finds the first gap that is wide enough.
+    let everything = make(*DYNAMIC.start(), *DYNAMIC.end());
+    let mut others: Vec<(u16, u16)> =
+        taken.values().filter(|other| other.conflicts(&everything)).map(|other| (other.first, other.last)).collect();
+    others.sort_unstable();
+    let mut first = u32::from(*DYNAMIC.start());
+    for (other_first, other_last) in others.into_iter().map(|(first, last)| (u32::from(first), u32::from(last))).chain([(65536, 65536)]) {
+        if first + u32::from(count) <= other_first {
+            return Ok(make(first as u16, (first + u32::from(count) - 1) as u16));
         }
+        first = first.max(other_last + 1);
     }
     Err(Error::SharingViolation(detail(format!("no {count} ports in a row are free")).field("Count").remedy("ask for fewer ports")))
 }

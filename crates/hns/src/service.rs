@@ -24,6 +24,7 @@ use crate::call::{self, Call};
 use crate::events::Hub;
 use crate::journal::{Journal, JournalError};
 use crate::machine::Machine;
+use crate::operation::schema::Unversioned;
 use crate::operation::{Draft, World, endpoint, guest_network_service, load_balancer, namespace, network, route, schema};
 use crate::profile::Feature;
 use crate::reservation::Reservations;
@@ -129,11 +130,11 @@ impl Service {
         let id = id.filter(|id| !id.is_nil());
         Ok(match kind {
             Kind::Network => {
-                let (document, spelling) = schema::network(settings)?;
+                let (document, spelling) = schema::network(settings, Unversioned::Guess)?;
                 self.submit(move |draft| network::create(draft, document, spelling, id))
             }
             Kind::Endpoint => {
-                let (document, name) = schema::endpoint(settings)?;
+                let (document, name) = schema::endpoint(settings, Unversioned::Guess)?;
                 self.submit(move |draft| {
                     let network = endpoint::network_of(draft, &document, &name, network)?;
                     endpoint::create(draft, document, network, id)
@@ -332,10 +333,10 @@ impl Hcn for Service {
 }
 
 /// Numbers of events rise across restarts, so that a follower of an earlier run is told that it missed something: they begin
-/// with the seconds since 1970, and each second has room for a million.
+/// with the microseconds since 1970, of which more go by than events, also between two starts in one second.
 fn first_event(filetime: u64) -> u64 {
-    const UNTIL_1970: u64 = 11_644_473_600;
-    (filetime / 10_000_000).saturating_sub(UNTIL_1970) << 20
+    const UNTIL_1970: u64 = 11_644_473_600_000_000;
+    (filetime / 10).saturating_sub(UNTIL_1970)
 }
 
 fn show(state: &State, record: &crate::record::AnyRecord, query: &Query) -> Value {

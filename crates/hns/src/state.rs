@@ -19,7 +19,7 @@ use hcn::route::SdnRoute;
 use imbl::{OrdMap, OrdSet};
 
 pub(crate) use addresses::{AddressError, Addresses};
-pub(crate) use frontends::{Frontend, HostPort, frontends_of, host_port, host_ports_of};
+pub(crate) use frontends::{Frontend, HostPort, frontends_of, host_port, host_ports_of, ports_belong_to};
 
 use crate::record::{AnyRecord, Record};
 use crate::table::Table;
@@ -145,9 +145,18 @@ impl State {
         self.frontends.get(frontend).copied()
     }
 
-    /// Which endpoint has a port of the host.
-    pub(crate) fn host_port_owner(&self, port: &HostPort) -> Option<Guid> {
-        self.host_ports.get(port).copied()
+    /// Which endpoints have a port of the host, or one that leaves no room for it.
+    pub(crate) fn host_port_owners<'a>(&'a self, port: &'a HostPort) -> impl Iterator<Item = Guid> + 'a {
+        let first = HostPort { address: None, ..port.clone() };
+        let owners = self.host_ports.range(first..).take_while(|(other, _)| {
+            (other.network, other.ipv6, other.protocol, other.port) == (port.network, port.ipv6, port.protocol, port.port)
+        });
+        owners.filter(|(other, _)| other.conflicts(port)).map(|(_, owner)| *owner)
+    }
+
+    /// The network whose ports an endpoint's mappings take.
+    fn port_owner(&self, endpoint: &Endpoint) -> Guid {
+        self.networks.get(endpoint.network).map_or(endpoint.network, |network| ports_belong_to(&network.document))
     }
 
     /// The load balancers that have this endpoint as a backend.
@@ -188,7 +197,7 @@ impl State {
         if let Some(addresses) = self.addresses.get_mut(&record.document.network) {
             Arc::make_mut(addresses).take(&record.document);
         }
-        for port in host_ports_of(&record.document) {
+        for port in host_ports_of(&record.document, self.port_owner(&record.document)) {
             self.host_ports.insert(port, id);
         }
         for container in &record.inside.containers {
@@ -249,7 +258,7 @@ impl State {
         if let Some(addresses) = self.addresses.get_mut(&record.document.network) {
             Arc::make_mut(addresses).give_back(&record.document);
         }
-        for port in host_ports_of(&record.document) {
+        for port in host_ports_of(&record.document, self.port_owner(&record.document)) {
             self.host_ports.remove(&port);
         }
         for container in &record.inside.containers {

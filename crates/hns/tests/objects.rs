@@ -27,7 +27,7 @@ fn the_router_has_a_mac_that_no_endpoint_gets() {
     let hcn = service();
     let mut document = network("Overlay", "net");
     document["ID"] = json!("aaaaaaaa-0000-4000-8000-000000000001");
-    for (start, end, first) in [("00-15-5D-AA-00-00", "00-15-5D-AA-FF-FF", "02"), ("00-15-5D-00-00-00", "00-15-5D-00-0F-FF", "00")] {
+    for (start, end, first) in [("00-15-5D-AA-00-00", "00-15-5D-AA-FF-FF", "02"), ("02-15-5D-00-00-00", "02-15-5D-FF-FF-FF", "06")] {
         document["MacPool"] = json!({"Ranges": [{"StartMacAddress": start, "EndMacAddress": end}]});
         let id = make(&hcn, Kind::Network, &document);
         let router = policies(&show(&hcn, Kind::Network, id), "DrMacAddress")[0]["Settings"]["Address"].as_str().unwrap().to_owned();

@@ -31,7 +31,7 @@ pub(crate) fn add_endpoint(draft: &mut Draft<'_>, namespace_id: Guid, endpoint_i
     space.document.resources.push(resource(ResourceType::Endpoint, endpoint_id.to_string()));
     namespace::populate(draft, &mut space.document);
     record.document.namespace = namespace_id;
-    attach(draft, record, EndpointState::Attached);
+    settle(draft, record);
     draft.update(space);
     Ok(())
 }
@@ -47,7 +47,7 @@ pub(crate) fn remove_endpoint(draft: &mut Draft<'_>, namespace_id: Guid, endpoin
     remove_resource(draft, space, &endpoint_id.to_string());
     let mut record = Record::clone(&record);
     record.document.namespace = Guid::nil();
-    detach(draft, record);
+    settle(draft, record);
     Ok(())
 }
 
@@ -71,16 +71,27 @@ pub(crate) fn resource(resource_type: ResourceType, id: String) -> Resource {
     Resource { resource_type, data: ResourceData { id, ..ResourceData::default() }, ..Resource::default() }
 }
 
-fn attach(draft: &mut Draft<'_>, mut record: Record<Endpoint>, state: EndpointState) {
-    record.document.state = state;
-    draft.note(Kind::Endpoint, event::Change::Attached, &record.document);
-    draft.update(record);
+/// What an endpoint's state follows from: everything that holds it on the switch.
+fn state_of(record: &Record<Endpoint>) -> EndpointState {
+    let inside = &record.inside;
+    let held = !record.document.namespace.is_nil() || inside.compartment != 0 || !inside.vm_port.is_null();
+    match inside.containers.len() {
+        0 if held => EndpointState::Attached,
+        0 => EndpointState::Detached,
+        1 => EndpointState::Attached,
+        _ => EndpointState::AttachedSharing,
+    }
 }
 
-/// Notes that an endpoint has lost its port.
-pub(crate) fn detach(draft: &mut Draft<'_>, mut record: Record<Endpoint>) {
-    record.document.state = EndpointState::Detached;
-    draft.note(Kind::Endpoint, event::Change::Detached, &record.document);
+/// Stores an endpoint that was attached or detached, with the state that follows, and notes whether it gained or lost its port.
+pub(crate) fn settle(draft: &mut Draft<'_>, mut record: Record<Endpoint>) {
+    let was_attached = is_attached(&record);
+    record.document.state = state_of(&record);
+    match (was_attached, is_attached(&record)) {
+        (false, true) => draft.note(Kind::Endpoint, event::Change::Attached, &record.document),
+        (true, false) => draft.note(Kind::Endpoint, event::Change::Detached, &record.document),
+        _ => {}
+    }
     draft.update(record);
 }
 
@@ -101,28 +112,23 @@ pub(crate) fn attach_v1(draft: &mut Draft<'_>, id: Guid, request: &AttachRequest
             if request.container_id.is_empty() {
                 return Err(bad_attach("ContainerId", "the container's id is missing", "give the container's id"));
             }
-            if record.inside.containers.contains(&request.container_id) {
-                return Err(refuse_attached(&record).err().unwrap_or_else(|| already(&record)));
-            }
-            if !record.document.namespace.is_nil() || record.inside.compartment != 0 {
+            // Containers can share an endpoint, but only with each other.
+            if record.inside.containers.is_empty() || record.inside.containers.contains(&request.container_id) {
                 refuse_attached(&record)?;
             }
             record.inside.containers.push(request.container_id.clone());
-            let sharing = record.inside.containers.len() > 1;
-            attach(draft, record, if sharing { EndpointState::AttachedSharing } else { EndpointState::Attached });
         }
         SystemType::Host => {
             refuse_attached(&record)?;
             record.inside.compartment = u32::from(request.compartment_id).max(crate::state::HOST_COMPARTMENT);
-            attach(draft, record, EndpointState::Attached);
         }
         SystemType::VirtualMachine => {
             refuse_attached(&record)?;
             record.inside.vm_port = request.write();
-            attach(draft, record, EndpointState::Attached);
         }
         other => return Err(unknown_system(&other)),
     }
+    settle(draft, record);
     Ok(())
 }
 
@@ -132,10 +138,6 @@ fn system_type(request: &AttachRequest) -> Result<SystemType> {
 
 fn unknown_system(system_type: &SystemType) -> Error {
     bad_attach("SystemType", &format!("{system_type} is no system type"), "write Container, Host or VirtualMachine")
-}
-
-fn already(record: &Record<Endpoint>) -> Error {
-    Error::EndpointAlreadyAttached(detail(format!("the endpoint {} is attached", record.document.id)).remedy("detach it first"))
 }
 
 fn bad_attach(field: &str, cause: &str, remedy: &str) -> Error {
@@ -159,13 +161,7 @@ pub(crate) fn detach_v1(draft: &mut Draft<'_>, id: Guid, request: &AttachRequest
         SystemType::Host | SystemType::VirtualMachine => return Ok(()),
         other => return Err(unknown_system(&other)),
     }
-    match record.inside.containers.len() {
-        0 => detach(draft, record),
-        count => {
-            record.document.state = if count > 1 { EndpointState::AttachedSharing } else { EndpointState::Attached };
-            draft.update(record);
-        }
-    }
+    settle(draft, record);
     Ok(())
 }
 
@@ -173,7 +169,7 @@ pub(crate) fn detach_v1(draft: &mut Draft<'_>, id: Guid, request: &AttachRequest
 pub(crate) fn attach_vm_port(draft: &mut Draft<'_>, mut record: Record<Endpoint>, port: &PortSettings) -> Result<()> {
     refuse_attached(&record)?;
     record.inside.vm_port = port.write();
-    attach(draft, record, EndpointState::Attached);
+    settle(draft, record);
     Ok(())
 }
 
@@ -184,6 +180,6 @@ pub(crate) fn detach_vm_port(draft: &mut Draft<'_>, mut record: Record<Endpoint>
         return Err(Error::EndpointNotAttached(detail(cause).remedy("add a port first")));
     }
     record.inside.vm_port = serde_json::Value::Null;
-    detach(draft, record);
+    settle(draft, record);
     Ok(())
 }

@@ -17,7 +17,7 @@ use crate::operation::policy::{change_endpoint_policies, modify_request};
 use crate::operation::{Draft, attachment, id_taken, load_balancer, route, unsupported};
 use crate::profile::Feature;
 use crate::record::{Inside, Record};
-use crate::state::{AddressError, Addresses, HostPort, host_ports_of};
+use crate::state::{AddressError, Addresses, HostPort, host_port, host_ports_of, ports_belong_to};
 use crate::validate::policy::Place;
 use crate::validate::{self, text};
 
@@ -83,46 +83,63 @@ fn check_policies(draft: &Draft<'_>, network: &Network, endpoint: &mut Endpoint)
     let place = Place::new(&draft.world.build, &network.network_type, &network.policies);
     endpoint.policies.retain(|policy| !policy.is_absent());
     endpoint.policies = validate::policy::endpoint_policies(&endpoint.policies, &place)?;
-    reserve_host_ports(draft, network, endpoint)
+    reserve_host_ports(draft, network, endpoint, &[])
 }
 
-/// Gives port mappings without an external port one, and refuses ports that somebody has.
-fn reserve_host_ports(draft: &Draft<'_>, network: &Network, endpoint: &mut Endpoint) -> Result<()> {
+/// Gives port mappings without an external port one, and refuses ports that somebody has. `own` are those the endpoint has.
+fn reserve_host_ports(draft: &Draft<'_>, network: &Network, endpoint: &mut Endpoint, own: &[HostPort]) -> Result<()> {
+    let owner = ports_belong_to(network);
     let mut chosen: Vec<HostPort> = Vec::new();
-    for (index, policy) in endpoint.policies.iter_mut().enumerate() {
-        if !policy.is(&EndpointPolicyType::PortMapping) {
-            continue;
+    // Those that name their port come first, so that none is given away under them.
+    for named in [true, false] {
+        for (index, policy) in endpoint.policies.iter_mut().enumerate().filter(|(_, policy)| policy.is(&EndpointPolicyType::PortMapping)) {
+            let mut settings: PortMappingSettings = policy.settings()?;
+            if (settings.external_port != 0) != named {
+                continue;
+            }
+            if !named {
+                settings.external_port = dynamic_port(draft, network, &settings, &chosen)?;
+                *policy = Policy { settings: settings.write(), ..policy.clone() };
+            }
+            let port = host_port(owner, &settings);
+            let twice =
+                || Error::PortAlreadyExists(detail("the port is mapped twice").field("Settings.ExternalPort").remedy("map each port once"));
+            let conflict = match chosen.iter().any(|other| other.conflicts(&port)) {
+                true => Some(twice()),
+                false => conflict_of(draft, network, endpoint.id, &port, &settings.protocol, own.contains(&port)),
+            };
+            if let Some(error) = conflict {
+                return Err(error.within(&format!("Policies[{index}]")));
+            }
+            chosen.push(port);
         }
-        let mut settings: PortMappingSettings = policy.settings()?;
-        if settings.external_port == 0 {
-            settings.external_port = dynamic_port(draft, network, &settings, &chosen)?;
-            *policy = Policy { settings: settings.write(), ..policy.clone() };
-        }
-        let port = crate::state::host_port(network.id, &settings);
-        let conflict = conflict_of(draft, network, endpoint.id, &port, &settings.protocol).or_else(|| {
-            chosen.contains(&port).then(|| Error::PortAlreadyExists(detail("the port is mapped twice").remedy("map each port once")))
-        });
-        if let Some(error) = conflict {
-            return Err(error.within(&format!("Policies[{index}]")));
-        }
-        chosen.push(port);
     }
     Ok(())
 }
 
 fn dynamic_port(draft: &Draft<'_>, network: &Network, settings: &PortMappingSettings, chosen: &[HostPort]) -> Result<u16> {
+    let protocol = settings.protocol.number().and_then(|number| u8::try_from(number).ok()).unwrap_or_default();
     let free = |port: &u16| {
-        let host_port = crate::state::host_port(network.id, &PortMappingSettings { external_port: *port, ..settings.clone() });
-        draft.state.host_port_owner(&host_port).is_none() && !chosen.contains(&host_port)
+        let wanted = host_port(ports_belong_to(network), &PortMappingSettings { external_port: *port, ..settings.clone() });
+        draft.state.host_port_owners(&wanted).next().is_none()
+            && !chosen.iter().any(|other| other.conflicts(&wanted))
+            && !draft.world.machine.port_in_use(protocol, *port)
     };
     DYNAMIC_PORTS.into_iter().find(free).ok_or_else(|| {
-        let cause = format!("all ports from {} to {} are mapped", DYNAMIC_PORTS.start(), DYNAMIC_PORTS.end());
+        let cause = format!("all ports from {} to {} are taken", DYNAMIC_PORTS.start(), DYNAMIC_PORTS.end());
         Error::PortAlreadyExists(detail(cause).field("ExternalPort").remedy("name a port, or delete an endpoint that has one"))
     })
 }
 
 /// Who else has a port of the host. Windows says so in its own words on NAT networks.
-fn conflict_of(draft: &Draft<'_>, network: &Network, endpoint: Guid, port: &HostPort, protocol: &ProtocolType) -> Option<Error> {
+fn conflict_of(
+    draft: &Draft<'_>,
+    network: &Network,
+    endpoint: Guid,
+    port: &HostPort,
+    protocol: &ProtocolType,
+    is_own: bool,
+) -> Option<Error> {
     let code = match network.network_type {
         NetworkType::Nat => Error::SharingViolation,
         _ => Error::PortAlreadyExists,
@@ -131,11 +148,11 @@ fn conflict_of(draft: &Draft<'_>, network: &Network, endpoint: Guid, port: &Host
         let cause = format!("{protocol} port {} belongs to {who}", port.port);
         code(detail(cause).field("Settings.ExternalPort").remedy("choose another port, or free this one"))
     };
-    if let Some(owner) = draft.state.host_port_owner(port).filter(|owner| *owner != endpoint) {
+    if let Some(owner) = draft.state.host_port_owners(port).find(|owner| *owner != endpoint) {
         return Some(describe(format!("the endpoint {owner}")));
     }
     let number = protocol.number().and_then(|number| u8::try_from(number).ok())?;
-    let is_taken = network.network_type == NetworkType::Nat && draft.world.machine.port_in_use(number, port.port);
+    let is_taken = !is_own && network.network_type == NetworkType::Nat && draft.world.machine.port_in_use(number, port.port);
     is_taken.then(|| describe("a socket of the host".into()))
 }
 
@@ -168,6 +185,9 @@ fn allocate(draft: &Draft<'_>, network: &Network, endpoint: &Endpoint) -> Result
     }
     let mut found = Vec::new();
     for ipv6 in [false, true] {
+        if !found.is_empty() && !draft.world.build.has(Feature::Ipv6DualStack) {
+            break;
+        }
         match addresses.find_free(ipv6, Guid::nil()) {
             Ok(configuration) => found.extend(configuration),
             Err(()) => return Err(exhausted(network, ipv6)),
@@ -209,6 +229,9 @@ fn check_address(addresses: &Addresses, configuration: &mut IpConfiguration, rem
         return Ok(());
     }
     if addresses.subnets().is_empty() {
+        if let Some(owner) = addresses.owner(address) {
+            return Err(address_error(address, &AddressError::InUse(owner)));
+        }
         configuration.prefix_length = if configuration.prefix_length == 0 { most } else { configuration.prefix_length };
         return Ok(());
     }
@@ -395,16 +418,8 @@ pub(crate) fn modify(draft: &mut Draft<'_>, id: Guid, request: ModifyRequest) ->
 fn change_policies(draft: &Draft<'_>, endpoint: &mut Endpoint, how: &RequestType, wanted: &[Policy]) -> Result<()> {
     change_endpoint_policies(draft, endpoint, how, wanted)?;
     let network = draft.state.networks.get(endpoint.network).ok_or_else(|| Kind::Network.not_found(endpoint.network))?.clone();
-    reserve_new_host_ports(draft, &network.document, endpoint)
-}
-
-/// As at creation, but ports the endpoint has already are its own.
-fn reserve_new_host_ports(draft: &Draft<'_>, network: &Network, endpoint: &mut Endpoint) -> Result<()> {
-    let own = draft.state.endpoints.get(endpoint.id).map(|record| host_ports_of(&record.document)).unwrap_or_default();
-    match host_ports_of(endpoint).iter().all(|port| own.contains(port)) {
-        true => Ok(()),
-        false => reserve_host_ports(draft, network, endpoint),
-    }
+    let before = draft.state.endpoints.get(endpoint.id).map(|record| host_ports_of(&record.document, ports_belong_to(&network.document)));
+    reserve_host_ports(draft, &network.document, endpoint, &before.unwrap_or_default())
 }
 
 /// Replaces an endpoint's policies and settings by those of a schema 1 document.

@@ -1,5 +1,7 @@
 //! Load balancers: made, changed, deleted.
 
+use std::collections::BTreeSet;
+
 use hcn::api::Kind;
 use hcn::base::{Health, SchemaVersion};
 use hcn::endpoint::{Endpoint, EndpointState};
@@ -22,17 +24,20 @@ pub(crate) fn create(draft: &mut Draft<'_>, mut balancer: LoadBalancer, id: Opti
     if draft.state.load_balancers.contains(balancer.id) {
         return Err(id_taken(Kind::LoadBalancer, balancer.id));
     }
-    check(draft, &mut balancer)?;
+    check(draft, &mut balancer, &[])?;
     complete(draft, &mut balancer);
     let id = balancer.id;
     draft.insert(balancer, Inside::default());
     Ok(id)
 }
 
-fn check(draft: &Draft<'_>, balancer: &mut LoadBalancer) -> Result<()> {
+/// Checks a load balancer against everything else. Backends that it has already may have lost their port since.
+fn check(draft: &Draft<'_>, balancer: &mut LoadBalancer, before: &[Guid]) -> Result<()> {
     validate::load_balancer::check(balancer, &draft.world.build)?;
-    for index in 0..balancer.endpoints.len() {
-        check_backend(draft, balancer, index).map_err(|error| error.within(&format!("HostComputeEndpoints[{index}]")))?;
+    let (before, mut seen) = (BTreeSet::from_iter(before), BTreeSet::new());
+    for (index, id) in balancer.endpoints.iter().enumerate() {
+        check_backend(draft, *id, before.contains(id), seen.insert(*id))
+            .map_err(|error| error.within(&format!("HostComputeEndpoints[{index}]")))?;
     }
     for frontend in frontends_of(balancer) {
         check_frontend(draft, balancer.id, &frontend)?;
@@ -47,13 +52,12 @@ fn network_of(draft: &Draft<'_>, balancer: &LoadBalancer) -> Guid {
     first.map_or(balancer.network, |record| record.document.network)
 }
 
-fn check_backend(draft: &Draft<'_>, balancer: &LoadBalancer, index: usize) -> Result<()> {
-    let id = balancer.endpoints[index];
-    if balancer.endpoints[..index].contains(&id) {
+fn check_backend(draft: &Draft<'_>, id: Guid, was_there: bool, is_first: bool) -> Result<()> {
+    if !is_first {
         return Err(Error::InvalidParameter(detail(format!("the endpoint {id} is named twice")).remedy("name each backend once")));
     }
     let record = draft.state.endpoints.get(id).ok_or_else(|| Kind::Endpoint.not_found(id))?;
-    if has_port(draft, &record.document) {
+    if was_there || has_port(draft, &record.document) {
         return Ok(());
     }
     let cause = format!("the endpoint {id} has no port on the switch");
@@ -133,7 +137,7 @@ pub(crate) fn modify(draft: &mut Draft<'_>, id: Guid, change: Change) -> Result<
         return Err(Error::InvalidParameter(detail(cause).field("ID").remedy("leave the id out")));
     }
     keep_identity(&mut wanted, &record.document);
-    check(draft, &mut wanted)?;
+    check(draft, &mut wanted, &record.document.endpoints)?;
     complete(draft, &mut wanted);
     if draft.world.build.defective(Defect::LoadBalancerModifyIneffective) {
         return Ok(());
@@ -145,6 +149,7 @@ pub(crate) fn modify(draft: &mut Draft<'_>, id: Guid, change: Change) -> Result<
 /// What a whole document that leaves it out does not change.
 fn keep_identity(wanted: &mut LoadBalancer, old: &LoadBalancer) {
     wanted.id = old.id;
+    wanted.network = old.network;
     if wanted.name.is_empty() {
         wanted.name.clone_from(&old.name);
     }
@@ -184,6 +189,20 @@ pub(crate) fn delete(draft: &mut Draft<'_>, id: Guid) -> Result<()> {
     let record = get(draft, id)?;
     draft.remove(&record.document);
     Ok(())
+}
+
+/// Takes a network that is about to go, with its endpoints, out of all load balancers.
+pub(crate) fn forget_network(draft: &mut Draft<'_>, network: Guid, going: &BTreeSet<Guid>) {
+    let mut balancers: BTreeSet<Guid> = going.iter().flat_map(|endpoint| draft.state.balancers_of(*endpoint)).collect();
+    balancers.extend(draft.state.load_balancers.of_network(network));
+    for id in balancers {
+        if let Ok(mut record) = get(draft, id) {
+            record.document.endpoints.retain(|backend| !going.contains(backend));
+            record.document.network = Guid::nil();
+            record.document.network = network_of(draft, &record.document);
+            draft.update(record);
+        }
+    }
 }
 
 /// Takes a backend that is about to go out of a load balancer.

@@ -150,7 +150,7 @@ pub(crate) fn delete(draft: &mut Draft<'_>, id: Guid) -> Result<()> {
     for endpoint in endpoints {
         if let Ok(mut member) = endpoint::get(draft, endpoint) {
             member.document.namespace = Guid::nil();
-            attachment::detach(draft, member);
+            attachment::settle(draft, member);
         }
     }
     draft.remove(&record.document);

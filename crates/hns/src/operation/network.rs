@@ -1,5 +1,6 @@
 //! Networks: made, changed, deleted.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
 use hcn::Guid;
@@ -17,9 +18,10 @@ use wire::MacAddress;
 
 use crate::machine::Adapter;
 use crate::operation::policy::{change_network_policies, modify_request};
-use crate::operation::{Draft, endpoint, unsupported};
+use crate::operation::{Draft, endpoint, load_balancer, route, unsupported};
 use crate::profile::Feature;
 use crate::record::{Inside, Record};
+use crate::state::Addresses;
 use crate::validate;
 use crate::validate::policy::Place;
 
@@ -32,11 +34,14 @@ pub(crate) fn create(draft: &mut Draft<'_>, mut network: Network, type_spelling:
     check_flags(draft, &network)?;
     validate::network::mac_pool(&mut network.mac_pool)?;
     if network.mac_pool.ranges.is_empty() {
-        network.mac_pool = default_mac_pool(draft, network.id);
+        network.mac_pool = default_mac_pool(draft, network.id)?;
     }
     validate::network::subnets(&mut network, &draft.world.build)?;
     if network.subnets().next().is_none() && has_subnet_of_its_own(&network.network_type) {
         network.ipams = default_ipams(draft, network.id)?;
+    }
+    if has_subnet_of_its_own(&network.network_type) {
+        network.ipams.iter_mut().flat_map(|ipam| &mut ipam.subnets).for_each(default_gateway);
     }
     check_overlap(draft, &network)?;
     let place = Place::new(&draft.world.build, &network.network_type, &network.policies);
@@ -93,6 +98,15 @@ fn has_subnet_of_its_own(network_type: &NetworkType) -> bool {
     matches!(network_type, NetworkType::Nat | NetworkType::Ics | NetworkType::ConstrainedIcs)
 }
 
+/// Where the host itself is the gateway, it takes the first address of a subnet that names none.
+fn default_gateway(subnet: &mut Subnet) {
+    let first = subnet.ip_address_prefix.parse().ok().and_then(|prefix: IpNet| prefix.hosts().next());
+    if let Some(first) = first.filter(|_| subnet.gateway().is_none()) {
+        let destination_prefix = if first.is_ipv4() { "0.0.0.0/0" } else { "::/0" }.to_owned();
+        subnet.routes.push(Route { next_hop: first.to_string(), destination_prefix, ..Route::default() });
+    }
+}
+
 /// Two networks may share addresses only if something keeps their packets apart.
 fn check_overlap(draft: &Draft<'_>, network: &Network) -> Result<()> {
     for subnet in network.subnets() {
@@ -139,31 +153,26 @@ fn overlap_error(network: &Network, prefix: &IpNet, other: &Network, clash: &Sub
 }
 
 /// A block of 4096 addresses below Microsoft's prefix that no other network has.
-fn default_mac_pool(draft: &Draft<'_>, id: Guid) -> MacPool {
-    const BLOCK: u64 = 1 << 12;
+fn default_mac_pool(draft: &Draft<'_>, id: Guid) -> Result<MacPool> {
+    const BLOCKS: usize = 1 << 12;
     let base = MacAddress([0x00, 0x15, 0x5d, 0, 0, 0]).to_u64();
-    let blocks = (1u64 << 24) / BLOCK;
-    let start = u64::from(id.as_fields().0) % blocks;
-    let first = (0..blocks)
-        .map(|step| base + (start + step) % blocks * BLOCK)
-        .find(|first| !mac_block_in_use(draft, *first, *first + BLOCK - 1))
-        .unwrap_or(base + start * BLOCK);
-    let text = |number| MacAddress::from_u64(number).to_string();
-    let range = MacRange { start: text(first), end: text(first + BLOCK - 1), ..MacRange::default() };
-    MacPool { ranges: vec![range], ..MacPool::default() }
-}
-
-fn mac_block_in_use(draft: &Draft<'_>, first: u64, last: u64) -> bool {
-    let ranges = draft.state.networks.iter().flat_map(|record| &record.document.mac_pool.ranges);
-    ranges.into_iter().any(|range| covers(range, first, last))
-}
-
-/// Whether a range of a pool has an address from `first` to `last`.
-fn covers(range: &MacRange, first: u64, last: u64) -> bool {
-    match (range.start.parse::<MacAddress>(), range.end.parse::<MacAddress>()) {
-        (Ok(start), Ok(end)) => start.to_u64() <= last && first <= end.to_u64(),
-        _ => false,
+    let mut taken = [false; BLOCKS];
+    for range in draft.state.networks.iter().flat_map(|record| &record.document.mac_pool.ranges) {
+        let (Ok(start), Ok(end)) = (range.start.parse::<MacAddress>(), range.end.parse::<MacAddress>()) else { continue };
+        let (start, end) = (start.to_u64().max(base), end.to_u64().min(base + (1 << 24) - 1));
+        for block in (start..=end).step_by(1 << 12).chain([end]).filter(|_| start <= end) {
+            taken[((block - base) >> 12) as usize] = true;
+        }
     }
+    let first = id.as_fields().0 as usize % BLOCKS;
+    let free = (0..BLOCKS).map(|step| (first + step) % BLOCKS).find(|block| !taken[*block]).ok_or_else(|| {
+        let cause = "every block of 4096 addresses below 00-15-5D belongs to a network already";
+        Error::InvalidNetwork(detail(cause).field("MacPool").remedy("give the network a MAC pool of your choice"))
+    })?;
+    let start = base + ((free as u64) << 12);
+    let text = |number| MacAddress::from_u64(number).to_string();
+    let range = MacRange { start: text(start), end: text(start + (1 << 12) - 1), ..MacRange::default() };
+    Ok(MacPool { ranges: vec![range], ..MacPool::default() })
 }
 
 /// A /20 of 172.16.0.0/12 that no other network has, with its first address as the gateway.
@@ -199,7 +208,7 @@ fn bind(draft: &Draft<'_>, network: &mut Network) -> Result<String> {
     let adapter = choose_adapter(network, &adapters)?;
     set_management_address(network, adapter);
     if network.network_type == NetworkType::Overlay && !network.policies.iter().any(|policy| policy.is(&NetworkPolicyType::DrMacAddress)) {
-        let address = router_mac(draft, network).to_string();
+        let address = router_mac(network).to_string();
         let settings = DrMacAddressSettings { address, ..DrMacAddressSettings::default() };
         network.policies.push(Policy::new(&NetworkPolicyType::DrMacAddress, &settings));
     }
@@ -260,18 +269,18 @@ fn set_management_address(network: &mut Network, adapter: &Adapter) {
     }
 }
 
-/// The MAC address of an overlay network's router on this host: one that no pool gives to an endpoint.
-fn router_mac(draft: &Draft<'_>, network: &Network) -> MacAddress {
+/// The MAC address of an overlay network's router on this host. It has the bit that says "assigned locally", with which the
+/// pools of Windows do not begin, so that no endpoint gets it.
+fn router_mac(network: &Network) -> MacAddress {
     let [a, b, c, ..] = *network.id.as_bytes();
     let in_pool = |mac: &MacAddress| {
-        let own = network.mac_pool.ranges.iter().any(|range| covers(range, mac.to_u64(), mac.to_u64()));
-        own || mac_block_in_use(draft, mac.to_u64(), mac.to_u64())
+        network.mac_pool.ranges.iter().any(|range| match (range.start.parse(), range.end.parse()) {
+            (Ok(start), Ok(end)) => (start..=end).contains(mac),
+            _ => false,
+        })
     };
-    // Microsoft's prefix first; then the same with the bit that says "assigned locally", with which no pool of Windows begins.
-    let candidates = [0x00, 0x02]
-        .into_iter()
-        .flat_map(|first| (0..=u8::MAX).map(move |step| MacAddress([first, 0x15, 0x5d, a, b.wrapping_add(step), c])));
-    candidates.into_iter().find(|mac| !in_pool(mac)).unwrap_or(MacAddress([0x0a, 0x15, 0x5d, a, b, c]))
+    let candidates = [0x02, 0x06, 0x0a, 0x0e].map(|first| MacAddress([first, 0x15, 0x5d, a, b, c]));
+    candidates.into_iter().find(|mac| !in_pool(mac)).unwrap_or(candidates[0])
 }
 
 fn complete(draft: &Draft<'_>, network: &mut Network) {
@@ -378,8 +387,25 @@ fn add_subnets(draft: &Draft<'_>, network: &mut Network, settings: SubnetSetting
     let before = network.clone();
     network.ipams[0].subnets.extend(settings.subnets);
     validate::network::subnets(network, &draft.world.build)?;
+    refuse_taken_ends(draft, network)?;
     let others = Network { ipams: network.ipams.clone(), ..before };
     check_overlap_with_others(draft, &others)
+}
+
+/// A new subnet cannot reserve an address that an endpoint has.
+fn refuse_taken_ends(draft: &Draft<'_>, network: &Network) -> Result<()> {
+    let addresses = Addresses::of(network);
+    let endpoints = draft.state.endpoints.of_network(network.id).filter_map(|id| draft.state.endpoints.get(id));
+    for endpoint in endpoints.map(|record| &record.document).filter(|endpoint| !endpoint.is_remote()) {
+        for configuration in &endpoint.ip_configurations {
+            let address = configuration.ip_address.parse().ok().filter(|address| addresses.is_reserved(*address));
+            if let Some(address) = address {
+                let cause = format!("the endpoint {} has {address}, which the subnet needs for itself", endpoint.id);
+                return Err(Error::EntityHasReferences(detail(cause).field("Settings.Subnets").remedy("choose another prefix or gateway")));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// As [`check_overlap`], for a network that exists already.
@@ -451,6 +477,10 @@ pub(crate) fn delete(draft: &mut Draft<'_>, id: Guid) -> Result<()> {
     for endpoint in &endpoints {
         refuse_if_attached(draft, &network, *endpoint)?;
     }
+    // Once for each load balancer and route, not once for each endpoint in it.
+    let going: BTreeSet<Guid> = endpoints.iter().copied().collect();
+    load_balancer::forget_network(draft, id, &going);
+    route::forget_network(draft, id, &going);
     for endpoint in endpoints {
         endpoint::delete(draft, endpoint)?;
     }

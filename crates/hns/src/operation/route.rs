@@ -1,5 +1,7 @@
 //! SDN routes: made, changed, deleted.
 
+use std::collections::BTreeSet;
+
 use hcn::api::Kind;
 use hcn::base::{Health, SchemaVersion};
 use hcn::error::{Error, Result, detail};
@@ -85,6 +87,20 @@ pub(crate) fn delete(draft: &mut Draft<'_>, id: Guid) -> Result<()> {
     let record = get(draft, id)?;
     draft.remove(&record.document);
     Ok(())
+}
+
+/// Takes a network that is about to go, with its endpoints, out of all routes.
+pub(crate) fn forget_network(draft: &mut Draft<'_>, network: Guid, going: &BTreeSet<Guid>) {
+    let mut routes: BTreeSet<Guid> = going.iter().flat_map(|endpoint| draft.state.routes_of(*endpoint)).collect();
+    routes.extend(draft.state.routes.of_network(network));
+    for id in routes {
+        if let Ok(mut record) = get(draft, id) {
+            record.document.endpoints.retain(|member| !going.contains(member));
+            let first = record.document.endpoints.first().and_then(|id| draft.state.endpoints.get(*id));
+            record.document.network = first.map_or(Guid::nil(), |endpoint| endpoint.document.network);
+            draft.update(record);
+        }
+    }
 }
 
 /// Takes a member that is about to go out of a route.

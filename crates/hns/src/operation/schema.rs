@@ -6,34 +6,42 @@ use hcn::error::Result;
 use hcn::namespace::Namespace;
 use hcn::network::Network;
 use hcn::policy::Policy;
-use hcn::policy::subnet::SubnetPolicyType;
+use hcn::policy::subnet::{IsolationSettings, SubnetPolicyType};
 use hcn::{Field, Path, parse_value, v1};
 use serde_json::Value;
 
 /// Keys that only schema 2 has. A document without a schema version is in schema 1 to HNS; one that has such a
 /// key cannot be, and its author merely left the version out.
-const ONLY_IN_V2: [&str; 8] =
-    ["Ipams", "MacPool", "IpConfigurations", "HostComputeNetwork", "HostComputeNamespace", "Resources", "NamespaceId", "Dns"];
+const ONLY_IN_V2: [&str; 7] = ["Ipams", "MacPool", "IpConfigurations", "HostComputeNetwork", "HostComputeNamespace", "NamespaceId", "Dns"];
 
-fn is_v2(value: &Value) -> bool {
+/// What a document without a schema version is taken for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unversioned {
+    /// Whatever its keys say.
+    Guess,
+    /// Schema 1: it came through the older interface.
+    V1,
+}
+
+fn is_v2(value: &Value, unversioned: Unversioned) -> bool {
     let Some(map) = value.as_object() else {
         return true;
     };
     let find = |name: &str| map.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value);
     match find("SchemaVersion") {
         Some(version) => SchemaVersion::read(version.clone(), &Path::Root).is_ok_and(|version| version.major >= 2),
-        None => ONLY_IN_V2.iter().any(|key| find(key).is_some()),
+        None => unversioned == Unversioned::Guess && ONLY_IN_V2.iter().any(|key| find(key).is_some()),
     }
 }
 
 /// A network, and the caller's spelling of its type.
-pub(crate) fn network(settings: &str) -> Result<(Network, String)> {
+pub(crate) fn network(settings: &str, unversioned: Unversioned) -> Result<(Network, String)> {
     let value = parse_value(settings)?;
     let spelling = match value.get("Type") {
         Some(Value::String(spelling)) => spelling.clone(),
         _ => String::new(),
     };
-    let network = match is_v2(&value) {
+    let network = match is_v2(&value, unversioned) {
         true => Network::read(value, &Path::Root)?,
         false => isolate_subnets(v1::network::HnsNetwork::read(value, &Path::Root)?.to_v2()?),
     };
@@ -42,20 +50,40 @@ pub(crate) fn network(settings: &str) -> Result<(Network, String)> {
 
 /// Schema 1 lets a network itself carry a VLAN or VSID; schema 2 has them on subnets.
 fn isolate_subnets(mut network: Network) -> Network {
-    let is_isolation = |policy: &Policy| policy.kind::<SubnetPolicyType>().is_ok_and(|kind| kind.is_known());
-    let (isolation, rest): (Vec<Policy>, Vec<Policy>) =
-        network.policies.into_iter().partition(|policy| policy.policy_type.is_string() && is_isolation(policy));
-    network.policies = rest;
+    let mut isolation = Vec::new();
+    network.policies.retain(|policy| {
+        let found = isolation_of(policy);
+        isolation.extend(found.iter().cloned());
+        found.is_empty()
+    });
     for subnet in network.ipams.iter_mut().flat_map(|ipam| &mut ipam.subnets) {
         subnet.policies.extend(isolation.iter().cloned());
     }
     network
 }
 
+/// The isolation that a network's policy asks for: by its type, or by the fields of the type `Isolation`.
+fn isolation_of(policy: &Policy) -> Vec<Policy> {
+    let Some(name) = policy.policy_type.as_str() else {
+        return Vec::new();
+    };
+    if SubnetPolicyType::from_name(name).is_known() {
+        return vec![policy.clone()];
+    }
+    if !name.eq_ignore_ascii_case("Isolation") {
+        return Vec::new();
+    }
+    let of = |kind: SubnetPolicyType| {
+        let number = policy.settings.get(kind.name()?)?.as_u64().and_then(|number| u32::try_from(number).ok())?;
+        Some(Policy::new(&kind, &IsolationSettings { isolation_id: number, ..IsolationSettings::default() }))
+    };
+    [SubnetPolicyType::Vlan, SubnetPolicyType::Vsid].into_iter().filter_map(of).collect()
+}
+
 /// An endpoint, and the name of its network if that is all that was given.
-pub(crate) fn endpoint(settings: &str) -> Result<(Endpoint, String)> {
+pub(crate) fn endpoint(settings: &str, unversioned: Unversioned) -> Result<(Endpoint, String)> {
     let value = parse_value(settings)?;
-    if is_v2(&value) {
+    if is_v2(&value, unversioned) {
         return Ok((Endpoint::read(value, &Path::Root)?, String::new()));
     }
     let endpoint = v1::endpoint::HnsEndpoint::read(value, &Path::Root)?;
@@ -69,7 +97,8 @@ pub(crate) fn namespace(settings: &str) -> Result<Namespace> {
         "" => Value::Object(Default::default()),
         settings => parse_value(settings)?,
     };
-    if is_v2(&value) || value.get("Type").is_some() {
+    let is_v2 = is_v2(&value, Unversioned::Guess) || value.get("Type").is_some();
+    if is_v2 || value.get("Resources").is_some_and(Value::is_array) {
         return Namespace::read(value, &Path::Root);
     }
     let version = value.get("SchemaVersion").cloned();

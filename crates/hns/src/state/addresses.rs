@@ -90,6 +90,11 @@ impl Addresses {
         }
     }
 
+    /// Which local endpoint has this address.
+    pub(crate) fn owner(&self, address: IpAddr) -> Option<Guid> {
+        self.in_use.get(&address).copied()
+    }
+
     /// Which local endpoint has this Ethernet address.
     pub(crate) fn mac_owner(&self, mac: MacAddress) -> Option<Guid> {
         self.macs_in_use.get(&mac).copied()
@@ -187,7 +192,8 @@ impl Addresses {
         }
     }
 
-    fn is_reserved(&self, address: IpAddr) -> bool {
+    /// Whether an address is the gateway or an end of its subnet.
+    pub(crate) fn is_reserved(&self, address: IpAddr) -> bool {
         self.subnet_of(address).is_some_and(|subnet| subnet.reserved.contains(&address))
     }
 

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use hcn::Guid;
 use hcn::endpoint::Endpoint;
 use hcn::load_balancer::{LoadBalancer, LoadBalancerFlags};
+use hcn::network::{Network, NetworkType};
 use hcn::policy::endpoint::{EndpointPolicyType, NatFlags, PortMappingSettings};
 
 /// A virtual address and port. Without an address it is a port on every address of the host, of one family.
@@ -16,14 +17,24 @@ pub(crate) struct Frontend {
     pub port: u16,
 }
 
-/// A port of the host that leads to an endpoint of a network.
+/// A port of the host that leads to an endpoint. The address comes last, so that all owners of a port stand together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct HostPort {
+    /// The network whose ports they are; none where the host's ports are everybody's.
     pub network: Guid,
-    pub address: Option<IpAddr>,
     pub ipv6: bool,
     pub protocol: u64,
     pub port: u16,
+    /// None is every address of the host.
+    pub address: Option<IpAddr>,
+}
+
+impl HostPort {
+    /// Whether two of them cannot both be had.
+    pub(crate) fn conflicts(&self, other: &HostPort) -> bool {
+        let same = (self.network, self.ipv6, self.protocol, self.port) == (other.network, other.ipv6, other.protocol, other.port);
+        same && (self.address.is_none() || other.address.is_none() || self.address == other.address)
+    }
 }
 
 /// The frontends a load balancer asks for.
@@ -44,20 +55,28 @@ pub(crate) fn frontends_of(balancer: &LoadBalancer) -> Vec<Frontend> {
     frontends
 }
 
-/// The host's ports an endpoint asks for.
-pub(crate) fn host_ports_of(endpoint: &Endpoint) -> Vec<HostPort> {
-    let mappings = endpoint.policies.iter().filter(|policy| policy.is(&EndpointPolicyType::PortMapping));
-    mappings.filter_map(|policy| policy.settings().ok()).map(|settings| host_port(endpoint.network, &settings)).collect()
+/// The network whose ports an endpoint's mappings take: with NAT they are the host's own, whichever network it is.
+pub(crate) fn ports_belong_to(network: &Network) -> Guid {
+    match network.network_type {
+        NetworkType::Nat | NetworkType::Ics | NetworkType::ConstrainedIcs => Guid::nil(),
+        _ => network.id,
+    }
 }
 
-/// The host's port of one mapping.
-pub(crate) fn host_port(network: Guid, settings: &PortMappingSettings) -> HostPort {
+/// The ports of the host that an endpoint asks for.
+pub(crate) fn host_ports_of(endpoint: &Endpoint, owner: Guid) -> Vec<HostPort> {
+    let mappings = endpoint.policies.iter().filter(|policy| policy.is(&EndpointPolicyType::PortMapping));
+    mappings.filter_map(|policy| policy.settings().ok()).map(|settings| host_port(owner, &settings)).collect()
+}
+
+/// The port of the host that one mapping asks for.
+pub(crate) fn host_port(owner: Guid, settings: &PortMappingSettings) -> HostPort {
     let address: Option<IpAddr> = settings.vip.parse().ok();
     HostPort {
-        network,
-        address,
+        network: owner,
         ipv6: address.map_or(settings.flags.has(NatFlags::IPV6), |address| address.is_ipv6()),
         protocol: settings.protocol.number().unwrap_or_default(),
         port: settings.external_port,
+        address,
     }
 }

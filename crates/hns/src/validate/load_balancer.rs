@@ -1,5 +1,7 @@
 //! Load balancers: frontends, port mappings and what the build allows.
 
+use std::collections::BTreeSet;
+
 use hcn::error::{Error, Result, detail};
 use hcn::load_balancer::{DistributionType, LoadBalancer, LoadBalancerFlags, LoadBalancerPortMapping, ProtocolType};
 
@@ -17,6 +19,7 @@ pub(crate) fn check(balancer: &mut LoadBalancer, build: &Build) -> Result<()> {
         let remedy = r#"give at least one, such as {"Protocol":6,"InternalPort":8080,"ExternalPort":80}"#;
         return Err(Error::InvalidPolicy(detail("the load balancer has no port mapping").field("PortMappings").remedy(remedy)));
     }
+    check_frontends(balancer)?;
     for (index, mapping) in balancer.port_mappings.iter().enumerate() {
         port_mapping(mapping, build).map_err(|error| error.within(&format!("PortMappings[{index}]")))?;
     }
@@ -24,6 +27,35 @@ pub(crate) fn check(balancer: &mut LoadBalancer, build: &Build) -> Result<()> {
         return Err(unsupported("Flags", Feature::Dsr, build));
     }
     backends(balancer, build)
+}
+
+/// More frontends than this in one load balancer are a mistake.
+const MOST_FRONTENDS: usize = 1 << 16;
+
+/// Each frontend once, and not too many of them.
+fn check_frontends(balancer: &LoadBalancer) -> Result<()> {
+    let twice = |what: String, field: String| {
+        Err(Error::PortAlreadyExists(detail(format!("{what} is there twice")).field(field).remedy("name it once")))
+    };
+    let mut vips = BTreeSet::new();
+    for (index, vip) in balancer.frontend_vips.iter().enumerate() {
+        if !vips.insert(vip) {
+            return twice(vip.clone(), format!("FrontendVIPs[{index}]"));
+        }
+    }
+    let mut ports = BTreeSet::new();
+    for (index, mapping) in balancer.port_mappings.iter().enumerate() {
+        if !ports.insert((mapping.protocol.number(), mapping.external_port)) {
+            return twice(format!("{} port {}", mapping.protocol, mapping.external_port), format!("PortMappings[{index}]"));
+        }
+    }
+    match vips.len().max(1).saturating_mul(ports.len()) {
+        0..=MOST_FRONTENDS => Ok(()),
+        count => {
+            let cause = format!("{count} frontends are more than the {MOST_FRONTENDS} that one load balancer may have");
+            Err(Error::InvalidParameter(detail(cause).field("FrontendVIPs").remedy("use several load balancers")))
+        }
+    }
 }
 
 fn port_mapping(mapping: &LoadBalancerPortMapping, build: &Build) -> Result<()> {
@@ -38,6 +70,10 @@ fn port_mapping(mapping: &LoadBalancerPortMapping, build: &Build) -> Result<()> 
     if mapping.external_port == 0 {
         let cause = "the port of the frontend is missing or zero";
         return Err(Error::InvalidPolicy(detail(cause).field("ExternalPort").remedy("write a port from 1 to 65535")));
+    }
+    if !mapping.distribution_type.is_known() {
+        let cause = format!("{} is no way to distribute", mapping.distribution_type);
+        return Err(Error::InvalidPolicy(detail(cause).field("DistributionType").remedy("write 0, 1 or 2")));
     }
     if mapping.distribution_type != DistributionType::None && !build.has(Feature::SessionAffinity) {
         return Err(unsupported("DistributionType", Feature::SessionAffinity, build));

@@ -1,5 +1,7 @@
 //! Subnets and MAC pools of a network.
 
+use std::collections::BTreeSet;
+
 use hcn::error::{Error, Result, detail};
 use hcn::network::{MacPool, MacRange, Network, NetworkType, Subnet};
 use hcn::policy::subnet::{IsolationSettings, SubnetPolicyType};
@@ -12,11 +14,15 @@ use crate::validate::{policy, text};
 
 /// Checks all subnets of a network and completes them: ids, canonical prefixes.
 pub(crate) fn subnets(network: &mut Network, build: &Build) -> Result<()> {
-    let mut seen: Vec<IpNet> = Vec::new();
+    let (mut seen, mut ids): (Vec<IpNet>, BTreeSet<hcn::Guid>) = Default::default();
     for (i, ipam) in network.ipams.iter_mut().enumerate() {
         for (j, part) in ipam.subnets.iter_mut().enumerate() {
             let place = format!("Ipams[{i}].Subnets[{j}]");
             let prefix = subnet(part, build).map_err(|error| error.within(&place))?;
+            if !ids.insert(part.id) || seen.len() == MOST_SUBNETS {
+                let cause = format!("the id {} is there twice, or these are more than {MOST_SUBNETS} subnets", part.id);
+                return Err(Error::InvalidSubnet(detail(cause).field("ID").remedy("leave the id out; use fewer subnets")).within(&place));
+            }
             if let Some(other) = seen.iter().find(|other| overlaps(other, &prefix)) {
                 return Err(overlapping(&prefix, other, "another subnet of this network").within(&place));
             }
@@ -63,7 +69,7 @@ fn routes(subnet: &mut Subnet, prefix: &IpNet) -> Result<()> {
 
 /// Checks the IP subnets of a subnet: inside it, and apart from each other.
 pub(crate) fn ip_subnets(subnet: &mut Subnet, prefix: &IpNet) -> Result<()> {
-    let mut seen: Vec<IpNet> = Vec::new();
+    let (mut seen, mut ids): (Vec<IpNet>, BTreeSet<hcn::Guid>) = Default::default();
     for (index, part) in subnet.ip_subnets.iter_mut().enumerate() {
         let field = format!("IpSubnets[{index}].IpAddressPrefix");
         let inner = text::prefix(&part.ip_address_prefix, &field, Error::InvalidIpSubnet)?.trunc();
@@ -78,6 +84,10 @@ pub(crate) fn ip_subnets(subnet: &mut Subnet, prefix: &IpNet) -> Result<()> {
         part.ip_address_prefix = inner.to_string();
         if part.id.is_nil() {
             part.id = uuid::Uuid::new_v4();
+        }
+        if !ids.insert(part.id) || seen.len() == MOST_SUBNETS {
+            let cause = format!("the id {} is there twice, or these are more than {MOST_SUBNETS} IP subnets", part.id);
+            return Err(Error::InvalidIpSubnet(detail(cause).field(format!("IpSubnets[{index}].ID")).remedy("leave the id out")));
         }
         seen.push(inner);
     }
@@ -116,8 +126,18 @@ pub(crate) fn isolation(subnet: &Subnet) -> (Option<u32>, Option<u32>) {
     (id(SubnetPolicyType::Vlan), id(SubnetPolicyType::Vsid))
 }
 
+/// How many ranges a MAC pool may have.
+const MOST_RANGES: usize = 256;
+
+/// How many subnets a network, and IP subnets a subnet, may have.
+const MOST_SUBNETS: usize = 1024;
+
 /// Checks the ranges of a MAC pool.
 pub(crate) fn mac_pool(pool: &mut MacPool) -> Result<()> {
+    if pool.ranges.len() > MOST_RANGES {
+        let cause = format!("{} ranges are more than the {MOST_RANGES} that a pool may have", pool.ranges.len());
+        return Err(Error::InvalidNetwork(detail(cause).field("MacPool.Ranges").remedy("use fewer, larger ranges")));
+    }
     let mut seen: Vec<(MacAddress, MacAddress)> = Vec::new();
     for (index, range) in pool.ranges.iter_mut().enumerate() {
         let bounds = mac_range(range).map_err(|error| error.within(&format!("MacPool.Ranges[{index}]")))?;
@@ -138,9 +158,10 @@ fn mac_range(range: &mut MacRange) -> Result<(MacAddress, MacAddress)> {
         let cause = format!("the range ends at {last}, before it begins at {first}");
         return Err(Error::InvalidNetwork(detail(cause).field("EndMacAddress").remedy("swap the two")));
     }
-    if first.is_multicast() || last.is_multicast() {
-        let cause = "the range has multicast addresses, which no NIC can have";
-        return Err(Error::InvalidNetwork(detail(cause).field("StartMacAddress").remedy("choose a range with an even first byte")));
+    if first.is_multicast() || first.0[0] != last.0[0] || first == MacAddress::default() {
+        let cause = "the range has addresses that no NIC can have: all zero, or multicast";
+        let remedy = "choose a range within one first byte, an even one, and not from 00-00-00-00-00-00 on";
+        return Err(Error::InvalidNetwork(detail(cause).field("StartMacAddress").remedy(remedy)));
     }
     range.start = first.to_string();
     range.end = last.to_string();

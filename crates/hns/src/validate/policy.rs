@@ -17,6 +17,16 @@ use crate::build::Build;
 use crate::profile::{Defect, Feature, Limit};
 use crate::validate::text;
 
+/// The conditions of a settings struct, whose fields have the same names in all of them.
+macro_rules! conditions {
+    ($settings:expr) => {
+        Conditions {
+            protocols: &mut $settings.protocols,
+            addresses: [("LocalAddresses", &mut $settings.local_addresses), ("RemoteAddresses", &mut $settings.remote_addresses)],
+            ports: [("LocalPorts", &mut $settings.local_ports), ("RemotePorts", &mut $settings.remote_ports)],
+        }
+    };
+}
 /// What a policy is checked against.
 pub(crate) struct Place<'a> {
     pub build: &'a Build,
@@ -219,7 +229,7 @@ fn endpoint_policy(policy: &Policy, place: &Place<'_>) -> Result<Policy> {
         }
         Type::L4WfpProxy => {
             place.need(Feature::L4WfpProxy)?;
-            checked(policy, &kind, l4_wfp_proxy)
+            checked(policy, &kind, |settings| l4_wfp_proxy(settings, place))
         }
         Type::ProviderAddress => checked(policy, &kind, provider_address),
         Type::PortName => checked(policy, &kind, |_: &mut PortNameSettings| Ok(())),
@@ -278,7 +288,7 @@ fn vsid(id: u32, build: &Build) -> Result<()> {
 
 fn remote_subnet_route(settings: &mut RemoteSubnetRouteSettings, build: &Build) -> Result<()> {
     let code = Error::InvalidPolicy;
-    settings.destination_prefix = text::prefix(&settings.destination_prefix, "DestinationPrefix", code)?.to_string();
+    settings.destination_prefix = text::prefix(&settings.destination_prefix, "DestinationPrefix", code)?.trunc().to_string();
     settings.provider_address = text::ip(&settings.provider_address, "ProviderAddress", code)?.to_string();
     let mac = text::mac(&settings.distributed_router_mac_address, "DistributedRouterMacAddress", code)?;
     settings.distributed_router_mac_address = mac.to_string();
@@ -288,7 +298,7 @@ fn remote_subnet_route(settings: &mut RemoteSubnetRouteSettings, build: &Build) 
 fn set_policy(settings: &mut SetPolicySettings, place: &Place<'_>) -> Result<()> {
     required(&settings.id, "Id", "give the set an id; rules refer to it")?;
     match settings.policy_type {
-        SetPolicyType::IpSet => text::addresses(&settings.values, "Values", &|_| false),
+        SetPolicyType::IpSet => text::addresses(&mut settings.values, "Values", &|_| false),
         SetPolicyType::NestedIpSet => place.need(Feature::NestedIpSet),
         _ => Err(invalid("PolicyType", format!("{} is no kind of set", settings.policy_type), "write IPSET or NESTEDIPSET")),
     }
@@ -303,14 +313,7 @@ fn acl(settings: &mut AclSettings, place: &Place<'_>) -> Result<()> {
     let is_host_rule = settings.rule_type == Some(RuleType::Host);
     place.without(Feature::AclRuleId, "Id", settings.id.is_empty())?;
     place.without(Feature::AclNoHostRulePriority, "Priority", !is_host_rule || settings.priority != 0)?;
-    let fields = Conditions {
-        protocols: &settings.protocols,
-        local_addresses: &settings.local_addresses,
-        remote_addresses: &settings.remote_addresses,
-        local_ports: &settings.local_ports,
-        remote_ports: &settings.remote_ports,
-    };
-    fields.check(place)
+    conditions!(settings).check(place)
 }
 
 fn known<T>(value: Option<T>, field: &str, remedy: &str) -> Result<()> {
@@ -319,47 +322,34 @@ fn known<T>(value: Option<T>, field: &str, remedy: &str) -> Result<()> {
 
 fn tier_acl(settings: &mut TierAclSettings, place: &Place<'_>) -> Result<()> {
     known(settings.direction.as_ref().filter(|direction| direction.is_known()), "Direction", "write In or Out")?;
-    for (index, rule) in settings.rules.iter().enumerate() {
-        let check = || {
-            known(rule.action.as_ref().filter(|action| action.is_known()), "TierAclRuleAction", "write Allow, Block or Pass")?;
-            let fields = Conditions {
-                protocols: &rule.protocols,
-                local_addresses: &rule.local_addresses,
-                remote_addresses: &rule.remote_addresses,
-                local_ports: &rule.local_ports,
-                remote_ports: &rule.remote_ports,
-            };
-            fields.check(place)
-        };
-        check().map_err(|error| error.within(&format!("TierAclRules[{index}]")))?;
+    for (index, rule) in settings.rules.iter_mut().enumerate() {
+        let is_known = rule.action.as_ref().filter(|action| action.is_known());
+        let checked = known(is_known, "TierAclRuleAction", "write Allow, Block or Pass").and_then(|()| conditions!(rule).check(place));
+        checked.map_err(|error| error.within(&format!("TierAclRules[{index}]")))?;
     }
     Ok(())
 }
 
 /// The fields by which rules choose packets.
 struct Conditions<'a> {
-    protocols: &'a str,
-    local_addresses: &'a str,
-    remote_addresses: &'a str,
-    local_ports: &'a str,
-    remote_ports: &'a str,
+    protocols: &'a mut String,
+    addresses: [(&'static str, &'a mut String); 2],
+    ports: [(&'static str, &'a mut String); 2],
 }
 
 impl Conditions<'_> {
-    fn check(&self, place: &Place<'_>) -> Result<()> {
+    fn check(self, place: &Place<'_>) -> Result<()> {
         let protocols = text::protocols(self.protocols, "Protocols")?;
         place.without(Feature::AclProtocol252, "Protocols", !protocols.contains(&252))?;
-        for (field, list) in [("LocalAddresses", self.local_addresses), ("RemoteAddresses", self.remote_addresses)] {
+        for (field, list) in self.addresses {
             place.without(Feature::AclAddressLists, field, !list.contains(','))?;
+            text::addresses(list, field, &|name: &str| place.is_set(name))?;
         }
-        for (field, list) in [("LocalPorts", self.local_ports), ("RemotePorts", self.remote_ports)] {
+        for (field, list) in self.ports {
             place.without(Feature::AclPortRanges, field, !list.contains([',', '-']))?;
+            text::ports(list, field)?;
         }
-        let is_set = |name: &str| place.is_set(name);
-        text::addresses(self.local_addresses, "LocalAddresses", &is_set)?;
-        text::addresses(self.remote_addresses, "RemoteAddresses", &is_set)?;
-        text::ports(self.local_ports, "LocalPorts")?;
-        text::ports(self.remote_ports, "RemotePorts")
+        Ok(())
     }
 }
 
@@ -413,7 +403,7 @@ fn l4_proxy(settings: &mut L4ProxySettings) -> Result<()> {
     }
 }
 
-fn l4_wfp_proxy(settings: &mut L4WfpProxySettings) -> Result<()> {
+fn l4_wfp_proxy(settings: &mut L4WfpProxySettings, place: &Place<'_>) -> Result<()> {
     for (port, field) in [(&settings.inbound_proxy_port, "InboundProxyPort"), (&settings.outbound_proxy_port, "OutboundProxyPort")] {
         if !port.is_empty() {
             text::port(port, field)?;
@@ -422,10 +412,5 @@ fn l4_wfp_proxy(settings: &mut L4WfpProxySettings) -> Result<()> {
     if settings.inbound_proxy_port.is_empty() && settings.outbound_proxy_port.is_empty() {
         return Err(invalid("OutboundProxyPort", "neither proxy port is given", "give InboundProxyPort, OutboundProxyPort or both"));
     }
-    let tuple = &settings.filter_tuple;
-    text::protocols(&tuple.protocols, "FilterTuple.Protocols")?;
-    text::addresses(&tuple.local_addresses, "FilterTuple.LocalAddresses", &|_| false)?;
-    text::addresses(&tuple.remote_addresses, "FilterTuple.RemoteAddresses", &|_| false)?;
-    text::ports(&tuple.local_ports, "FilterTuple.LocalPorts")?;
-    text::ports(&tuple.remote_ports, "FilterTuple.RemotePorts")
+    conditions!(settings.filter_tuple).check(place).map_err(|error| error.within("FilterTuple"))
 }

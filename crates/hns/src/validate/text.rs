@@ -46,20 +46,23 @@ pub(crate) fn list(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|element| !element.is_empty())
 }
 
-/// A comma-separated list of addresses and prefixes, or of names that `is_set` knows.
-pub(crate) fn addresses(text: &str, field: &str, is_set: &dyn Fn(&str) -> bool) -> Result<()> {
-    for element in list(text).filter(|element| !is_set(element)) {
-        if element.parse::<IpAddr>().is_err() && element.parse::<IpNet>().is_err() {
+/// A comma-separated list of addresses and prefixes, or of names that `is_set` knows, in its canonical spelling.
+pub(crate) fn addresses(text: &mut String, field: &str, is_set: &dyn Fn(&str) -> bool) -> Result<()> {
+    let canonical = |element: &str| {
+        let address = element.parse::<IpAddr>().map(|address| address.to_string());
+        let found = address.or_else(|_| element.parse::<IpNet>().map(|prefix| prefix.to_string()));
+        found.or_else(|_| if is_set(element) { Ok(element.to_owned()) } else { Err(()) }).map_err(|()| {
             let cause = format!("{element:?} is neither an address nor a prefix nor the id of a set");
             let remedy = "list addresses and prefixes separated by commas; leave the field out to match any";
-            return Err(Error::InvalidPolicy(detail(cause).field(field).remedy(remedy)));
-        }
-    }
+            Error::InvalidPolicy(detail(cause).field(field).remedy(remedy))
+        })
+    };
+    *text = list(text).map(canonical).collect::<Result<Vec<_>>>()?.join(",");
     Ok(())
 }
 
-/// A comma-separated list of ports and ranges of ports.
-pub(crate) fn ports(text: &str, field: &str) -> Result<()> {
+/// A comma-separated list of ports and ranges of ports, in its canonical spelling.
+pub(crate) fn ports(text: &mut String, field: &str) -> Result<()> {
     for element in list(text) {
         let (first, last) = element.split_once('-').unwrap_or((element, element));
         let (first, last) = (first.trim().parse::<u16>(), last.trim().parse::<u16>());
@@ -68,6 +71,7 @@ pub(crate) fn ports(text: &str, field: &str) -> Result<()> {
             return Err(Error::InvalidPolicy(detail(cause).field(field).remedy("write ports such as 80,8080-8090")));
         }
     }
+    *text = list(text).collect::<Vec<_>>().join(",");
     Ok(())
 }
 
@@ -82,8 +86,8 @@ pub(crate) fn port(text: &str, field: &str) -> Result<()> {
     }
 }
 
-/// A comma-separated list of IP protocol numbers, or of the names of common ones.
-pub(crate) fn protocols(text: &str, field: &str) -> Result<Vec<u8>> {
+/// A comma-separated list of IP protocol numbers, or of the names of common ones; in its canonical spelling all are numbers.
+pub(crate) fn protocols(text: &mut String, field: &str) -> Result<Vec<u8>> {
     let number = |element: &str| {
         let named = hcn::load_balancer::ProtocolType::from_name(element);
         let number = if named.is_known() { named.number() } else { element.parse().ok() };
@@ -92,5 +96,7 @@ pub(crate) fn protocols(text: &str, field: &str) -> Result<Vec<u8>> {
             Error::InvalidPolicy(detail(cause).field(field).remedy("write protocol numbers such as 6,17"))
         })
     };
-    list(text).map(number).collect()
+    let numbers: Vec<u8> = list(text).map(number).collect::<Result<_>>()?;
+    *text = numbers.iter().map(u8::to_string).collect::<Vec<_>>().join(",");
+    Ok(numbers)
 }
