@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::documents::normalize;
 use super::repository::{File, Repository};
 use super::source::{self, closing_brace, is_name, words};
 use super::{Finding, relative};
@@ -40,7 +41,7 @@ fn follow(repository: &Repository, path: &str, home: String, reached: &mut BTree
     for module in modules(file) {
         let place = join(&home, &module.inside);
         let candidates = match &module.path {
-            Some(path) => vec![join(&directory(&file.path), path)],
+            Some(path) => vec![normalize(&file.path, path)],
             None => vec![join(&place, &format!("{}.rs", module.name)), join(&place, &format!("{}/mod.rs", module.name))],
         };
         for candidate in candidates {
@@ -125,8 +126,9 @@ mod tests {
             ("a/src/odd/place.rs", ""),
             ("a/src/i/j.rs", ""),
             ("a/src/e.rs", ""),
-            ("a/tests/t/main.rs", "mod m;"),
+            ("a/tests/t/main.rs", "mod m;\n#[path = \"../shared/s.rs\"]\nmod s;\n"),
             ("a/tests/t/m.rs", ""),
+            ("a/tests/shared/s.rs", ""),
         ]);
         let targets = json!([{"src_path": "/r/a/src/lib.rs"}, {"src_path": "/r/a/tests/t/main.rs"}]);
         let metadata = json!({"workspace_root": "/r", "packages": [{"targets": targets}]});

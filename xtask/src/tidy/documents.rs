@@ -102,7 +102,7 @@ fn anchor(heading: &str) -> String {
 }
 
 /// A path as seen from a file, from the root.
-fn normalize(from: &str, path: &str) -> String {
+pub(super) fn normalize(from: &str, path: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
     for part in path.trim_end_matches('/').split('/') {

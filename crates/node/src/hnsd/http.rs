@@ -8,13 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
-use axum::extract::{Path, Query as UrlQuery, Request, State};
+use axum::body::Body;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{FromRequestParts, Path, Query as UrlQuery, Request, State};
+use axum::http::request::Parts;
 use axum::http::{Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::serve::{Listener, ListenerExt};
+use futures_util::StreamExt;
 use hcn::api::{Hcn, Kind};
 use hcn::error::{Error, Result, detail};
 use hcn::query::Query;
@@ -26,11 +29,17 @@ use tokio::net::{TcpListener, UnixListener, UnixStream};
 
 use super::token;
 
-/// The largest body that is read. The largest document that makes sense is far below.
+/// The largest body that is taken. The largest document that makes sense is far below.
 const LARGEST_BODY: usize = 4 << 20;
+
+/// How much of a body is read only to be thrown away. A caller that is hung up on while it sends may never see the answer.
+const LARGEST_WASTE: usize = 64 << 20;
 
 /// How long a caller may take to send its body.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a caller may take to send a body that nobody wants.
+const WASTE_PATIENCE: Duration = Duration::from_secs(2);
 
 type Shared = Arc<Service>;
 
@@ -91,12 +100,13 @@ async fn guard(token: Arc<str>, request: Request, next: Next) -> Response {
     let given = given.and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);
     match given {
         Some(given) if token::is_same(given, &token) => next.run(request).await,
-        Some(_) => refusal("the token is wrong"),
-        None => refusal("the request has no token"),
+        Some(_) => refusal("the token is wrong", request).await,
+        None => refusal("the request has no token", request).await,
     }
 }
 
-fn refusal(cause: &str) -> Response {
+async fn refusal(cause: &str, request: Request) -> Response {
+    discard(request).await;
     let remedy = "send the text of hnsd's token file as Authorization: Bearer TOKEN";
     failure(&Error::AccessDenied(detail(cause).field("Authorization").remedy(remedy)))
 }
@@ -121,6 +131,7 @@ fn router(service: Shared) -> Router {
 
 async fn wrong_method(request: Request) -> Response {
     let cause = format!("{} has no {}", request.uri().path(), request.method());
+    discard(request).await;
     failure(&Error::RequestUnsupported(detail(cause).remedy("see docs/reference/hnsd-api.md for what it has")))
 }
 
@@ -143,6 +154,24 @@ fn guid_parameter(parameters: &Parameters, name: &str) -> Result<Option<Guid>> {
     }
 }
 
+/// The parts of a path that stand for something. What cannot be decoded is refused with a record, as everything is.
+struct Segments<T>(T);
+
+impl<T, S: Send + Sync> FromRequestParts<S> for Segments<T>
+where
+    Path<T>: FromRequestParts<S, Rejection = PathRejection>,
+{
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
+        let Path(segments) = Path::from_request_parts(parts, state).await.map_err(|rejection| {
+            let cause = format!("the path cannot be read: {}", rejection.body_text());
+            failure(&Error::InvalidParameter(detail(cause).remedy("percent-encode the path as UTF-8")))
+        })?;
+        Ok(Self(segments))
+    }
+}
+
 fn kind(collection: &str) -> Result<Kind> {
     Kind::from_collection(collection).ok_or_else(|| {
         let known: Vec<&str> = Kind::ALL.iter().map(|kind| kind.collection()).collect();
@@ -154,7 +183,7 @@ fn object(collection: &str, id: &str) -> Result<(Kind, Guid)> {
     Ok((kind(collection)?, parse_guid(id).ok_or_else(|| not_a_guid(id))?))
 }
 
-async fn list(State(service): State<Shared>, Path(kinds): Path<String>, parameters: Parameters) -> Response {
+async fn list(State(service): State<Shared>, Segments(kinds): Segments<String>, parameters: Parameters) -> Response {
     let wants_documents = parameter(&parameters, "documents") == "true";
     // A long list is work for a thread of its own, so that short calls go on meanwhile.
     let listed = tokio::task::spawn_blocking(move || {
@@ -175,11 +204,11 @@ fn fault() -> Error {
     Error::Unexpected(detail("the service met a fault of its own").remedy("report it with the log of hnsd and the request"))
 }
 
-async fn create(State(service): State<Shared>, Path(kinds): Path<String>, parameters: Parameters, request: Request) -> Response {
+async fn create(State(service): State<Shared>, Segments(kinds): Segments<String>, parameters: Parameters, request: Request) -> Response {
     let made = async {
+        let settings = body(request).await?;
         let kind = kind(&kinds)?;
         let (id, network) = (guid_parameter(&parameters, "id")?, guid_parameter(&parameters, "network")?);
-        let settings = body(request).await?;
         let id = service.begin_create(kind, network, id, &settings)?.await?;
         // The object may be gone again by now; its id is still the answer.
         let document = service.query(kind, id, &hcn::print(&Query::v2(&[])));
@@ -191,7 +220,7 @@ async fn create(State(service): State<Shared>, Path(kinds): Path<String>, parame
     }
 }
 
-async fn query(State(service): State<Shared>, Path((kinds, id)): Path<(String, String)>, parameters: Parameters) -> Response {
+async fn query(State(service): State<Shared>, Segments((kinds, id)): Segments<(String, String)>, parameters: Parameters) -> Response {
     let (kind, id) = match object(&kinds, &id) {
         Ok(object) => object,
         Err(error) => return failure(&error),
@@ -199,17 +228,17 @@ async fn query(State(service): State<Shared>, Path((kinds, id)): Path<(String, S
     answer(service.query(kind, id, parameter(&parameters, "query")))
 }
 
-async fn modify(State(service): State<Shared>, Path((kinds, id)): Path<(String, String)>, request: Request) -> Response {
+async fn modify(State(service): State<Shared>, Segments((kinds, id)): Segments<(String, String)>, request: Request) -> Response {
     let changed = async {
-        let (kind, id) = object(&kinds, &id)?;
         let settings = body(request).await?;
+        let (kind, id) = object(&kinds, &id)?;
         service.begin_modify(kind, id, &settings)?.await?;
         Ok(json!({}))
     };
     answer(changed.await)
 }
 
-async fn delete(State(service): State<Shared>, Path((kinds, id)): Path<(String, String)>) -> Response {
+async fn delete(State(service): State<Shared>, Segments((kinds, id)): Segments<(String, String)>) -> Response {
     let deleted = async {
         let (kind, id) = object(&kinds, &id)?;
         service.begin_delete(kind, id).await?;
@@ -218,15 +247,15 @@ async fn delete(State(service): State<Shared>, Path((kinds, id)): Path<(String, 
     answer(deleted.await)
 }
 
-async fn stats(State(service): State<Shared>, Path(id): Path<String>) -> Response {
+async fn stats(State(service): State<Shared>, Segments(id): Segments<String>) -> Response {
     answer(parse_guid(&id).ok_or_else(|| not_a_guid(&id)).and_then(|id| service.endpoint_stats(id)))
 }
 
-async fn addresses(State(service): State<Shared>, Path(id): Path<String>) -> Response {
+async fn addresses(State(service): State<Shared>, Segments(id): Segments<String>) -> Response {
     answer(parse_guid(&id).ok_or_else(|| not_a_guid(&id)).and_then(|id| service.endpoint_addresses(id)))
 }
 
-async fn container(State(service): State<Shared>, Path(id): Path<String>) -> Response {
+async fn container(State(service): State<Shared>, Segments(id): Segments<String>) -> Response {
     match service.has_container(&id) {
         true => success(json!({"Id": id})),
         false => {
@@ -248,7 +277,7 @@ async fn reserve(State(service): State<Shared>, request: Request) -> Response {
     }
 }
 
-async fn release(State(service): State<Shared>, Path(id): Path<String>) -> Response {
+async fn release(State(service): State<Shared>, Segments(id): Segments<String>) -> Response {
     answer(service.reservations().release(&id).map(|()| json!({})))
 }
 
@@ -301,24 +330,39 @@ async fn events(State(service): State<Shared>, parameters: Parameters) -> Respon
 
 /// The whole body as text, or the error that says what is wrong with it.
 async fn body(request: Request) -> Result<String> {
-    let read = tokio::time::timeout(BODY_PATIENCE, to_bytes(request.into_body(), LARGEST_BODY)).await;
-    let bytes = match read {
-        Err(_) => {
-            let cause = format!("the body did not arrive within {} seconds", BODY_PATIENCE.as_secs());
-            return Err(Error::InvalidParameter(detail(cause).remedy("send the whole body at once")));
-        }
-        Ok(Err(error)) if is_too_large(&error) => {
-            let cause = format!("the body has more than {LARGEST_BODY} bytes");
-            return Err(Error::TooLarge(detail(cause).remedy("send one object at a time")));
-        }
-        Ok(Err(error)) => return Err(Error::InvalidParameter(detail(format!("the body did not arrive whole: {error}")))),
-        Ok(Ok(bytes)) => bytes,
-    };
-    String::from_utf8(bytes.into()).map_err(|_| Error::InvalidJson(detail("the body is not UTF-8").remedy("send JSON in UTF-8")))
+    let bytes = tokio::time::timeout(BODY_PATIENCE, read(request)).await.unwrap_or_else(|_| {
+        let cause = format!("the body did not arrive within {} seconds", BODY_PATIENCE.as_secs());
+        Err(Error::InvalidParameter(detail(cause).remedy("send the whole body at once")))
+    })?;
+    String::from_utf8(bytes).map_err(|_| Error::InvalidJson(detail("the body is not UTF-8").remedy("send JSON in UTF-8")))
 }
 
-fn is_too_large(error: &axum::Error) -> bool {
-    error.to_string().contains("length limit")
+async fn read(request: Request) -> Result<Vec<u8>> {
+    let mut pieces = request.into_body().into_data_stream();
+    let (mut bytes, mut length) = (Vec::new(), 0);
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.map_err(|error| {
+            let cause = format!("the body did not arrive whole: {error}");
+            Error::InvalidParameter(detail(cause).remedy("see that the length is right and the connection stays open"))
+        })?;
+        length += piece.len();
+        if length <= LARGEST_BODY {
+            bytes.extend_from_slice(&piece);
+        } else if length > LARGEST_WASTE {
+            break;
+        }
+    }
+    if length > LARGEST_BODY {
+        let cause = format!("the body has more than {LARGEST_BODY} bytes");
+        return Err(Error::TooLarge(detail(cause).remedy("send one object at a time")));
+    }
+    Ok(bytes)
+}
+
+/// Reads a body that does not matter any more, as far as is needed for the caller to see the answer.
+async fn discard(request: Request) {
+    // Whatever is wrong with it, the answer is another one.
+    _ = tokio::time::timeout(WASTE_PATIENCE, read(request)).await;
 }
 
 fn answer(outcome: Result<Value>) -> Response {

@@ -14,6 +14,7 @@ mod client;
 mod fake;
 mod model;
 mod random;
+#[path = "../support/server.rs"]
 mod server;
 mod world;
 
@@ -68,11 +69,11 @@ fn play(home: &Home, clients: &mut [Client], random: &mut Random, round: u64, ro
     // Making the first state and reading it back are themselves something that can be cut off.
     let cut_off = if round == 0 { FIRST_STARTS } else { usize::from(random.once_in(4)) };
     for _ in 0..cut_off {
-        let server = home.spawn();
+        let server = home.spawn(&mut home.command());
         thread::sleep(milliseconds(random, START_MAX_MS));
         server.kill()?;
     }
-    let server = home.start()?;
+    let (server, _) = home.start(&mut home.command())?;
     let service = hcn::client::Client::new(Address::Unix(home.socket()));
     if round == 0 {
         let network = choose::shared_network().to_string();

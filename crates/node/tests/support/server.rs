@@ -3,52 +3,52 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{OnceLock, mpsc};
 use std::time::Duration;
 use std::{env, fs, thread};
 
 /// Longer than any start takes, even on a machine that is busy with other tests.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
-/// Where the service lives: the program, and the directory for its state.
+/// Where the service lives: the directory for its state, its socket and its log.
 #[derive(Debug)]
 pub(crate) struct Home {
-    program: PathBuf,
     directory: PathBuf,
 }
 
 impl Home {
     pub(crate) fn new(directory: &Path) -> Self {
-        Self { program: program(), directory: directory.to_owned() }
+        Self { directory: directory.to_owned() }
     }
 
     pub(crate) fn socket(&self) -> PathBuf {
         self.directory.join("hnsd.sock")
     }
 
-    /// Starts the service without waiting for it.
-    pub(crate) fn spawn(&self) -> Server {
-        let log = fs::File::options().create(true).append(true).open(self.log()).expect("the log can be opened");
-        let child = Command::new(&self.program)
-            .arg("hnsd")
-            .args(["--adapter", "Ethernet,ip=192.0.2.10/24,mac=00-15-5D-00-00-01"])
-            .arg("--state-dir")
-            .arg(self.directory.join("state"))
-            .arg("--socket")
-            .arg(self.socket())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .spawn();
-        Server { child: child.unwrap_or_else(|error| panic!("{} cannot be started: {error}", self.program.display())) }
+    /// How the service is started here.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(program());
+        command.args(["hnsd", "--adapter", "Ethernet,ip=192.0.2.10/24,mac=00-15-5D-00-00-01"]);
+        command.arg("--state-dir").arg(self.directory.join("state")).arg("--socket").arg(self.socket());
+        command
     }
 
-    /// Starts the service and waits until it says that it is ready.
-    pub(crate) fn start(&self) -> Result<Server, String> {
-        let mut server = self.spawn();
+    /// Starts a service without waiting for it.
+    pub(crate) fn spawn(&self, command: &mut Command) -> Server {
+        let log = fs::File::options().create(true).append(true).open(self.log()).expect("the log can be opened");
+        for variable in ["TRANSOM_STATE_DIR", "TRANSOM_TOKEN_FILE", "TRANSOM_LOG"] {
+            command.env_remove(variable);
+        }
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn();
+        Server { child: child.unwrap_or_else(|error| panic!("{} cannot be started: {error}", program().display())) }
+    }
+
+    /// Starts a service and waits until it says that it is ready. Gives the line it says it with, too.
+    pub(crate) fn start(&self, command: &mut Command) -> Result<(Server, String), String> {
+        let mut server = self.spawn(command);
         match server.wait_until_ready() {
-            true => Ok(server),
-            false => Err(format!("hnsd did not become ready; it said:\n{}", self.last_words())),
+            Some(line) => Ok((server, line)),
+            None => Err(format!("hnsd did not become ready; it said:\n{}", self.last_words())),
         }
     }
 
@@ -67,7 +67,8 @@ impl Home {
 /// A running service. Dropping it kills it.
 #[derive(Debug)]
 pub(crate) struct Server {
-    child: Child,
+    /// The process.
+    pub(crate) child: Child,
 }
 
 impl Server {
@@ -84,20 +85,18 @@ impl Server {
         let _ = self.child.wait();
     }
 
-    fn wait_until_ready(&mut self) -> bool {
-        let Some(output) = self.child.stdout.take() else {
-            return false;
-        };
+    fn wait_until_ready(&mut self) -> Option<String> {
+        let output = self.child.stdout.take()?;
         let (sender, receiver) = mpsc::channel();
         // Reads on after the line, so that the service never writes into a closed pipe.
         thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
                 if line.starts_with("ready") {
-                    let _ = sender.send(());
+                    let _ = sender.send(line);
                 }
             }
         });
-        receiver.recv_timeout(START_LIMIT).is_ok()
+        receiver.recv_timeout(START_LIMIT).ok()
     }
 }
 
@@ -108,15 +107,16 @@ impl Drop for Server {
 }
 
 /// The `transom` program of this build: named by TRANSOM_PROGRAM, or built by the cargo that runs this test.
-///
-/// It belongs to another package, so cargo does not tell us where it is; but it stands two directories above this test, and
-/// building it for the whole workspace uses again whatever `cargo test --workspace` has built.
-fn program() -> PathBuf {
-    if let Some(program) = env::var_os("TRANSOM_PROGRAM") {
-        return PathBuf::from(program);
-    }
+pub(crate) fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| env::var_os("TRANSOM_PROGRAM").map_or_else(build, PathBuf::from))
+}
+
+/// Builds the program. It belongs to another package, so cargo does not tell us where it is; but it stands two directories
+/// above this test, and building it for the whole workspace uses again whatever `cargo test --workspace` has built.
+fn build() -> PathBuf {
     let this = env::current_exe().expect("a program knows where it is");
-    let profile = this.parent().and_then(Path::parent).expect("target/PROFILE/deps/crash").to_owned();
+    let profile = this.parent().and_then(Path::parent).expect("target/PROFILE/deps/TEST").to_owned();
     let target = profile.parent().expect("target/PROFILE");
     let mut build = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     build.args(["build", "--quiet", "--workspace", "--bin", "transom", "--target-dir"]).arg(target);
