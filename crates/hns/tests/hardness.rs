@@ -166,6 +166,15 @@ fn a_port_of_the_host_belongs_to_one_endpoint() {
 }
 
 #[test]
+fn remote_endpoints_say_where_they_are() {
+    let hcn = service();
+    let net = make_network(&hcn, "Overlay", "net");
+    let mut remote = endpoint(net);
+    remote["Flags"] = json!(1);
+    assert_eq!(refusal(&hcn, Kind::Endpoint, &remote), 0x803B_000C);
+}
+
+#[test]
 fn subnets_have_ids_of_their_own() {
     let hcn = service();
     let mut document = network("L2Bridge", "net");

@@ -88,9 +88,9 @@ pub fn run(options: Options) -> Result<(), Error> {
     let _lock = Lock::take(&options.state_dir.join("hnsd.lock"), &holder).map_err(Error::Lock)?;
     let service = Arc::new(open_service(&options)?);
     let listener = host::socket::listen(&options.socket).map_err(Error::Socket)?;
-    // One thread for all connections: the work behind them is one writer's, and every further thread costs switches
-    // between threads (measured: 2.5 instead of 3.2 a request). Long lists have threads of their own.
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    // Two threads for all connections: the work behind them is one writer's, and with one thread a call waits longer for
+    // its turn (measured: 600 instead of 510 µs a create, one client). Long lists have threads of their own.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Error::Io("start the runtime".into(), error))?;
     let outcome = runtime.block_on(serve(&options, service, listener));
     _ = std::fs::remove_file(&options.socket);

@@ -163,6 +163,11 @@ fn set_addresses(draft: &Draft<'_>, network: &Network, endpoint: &mut Endpoint) 
         endpoint.ip_configurations = allocate(draft, network, endpoint)?;
         return Ok(());
     }
+    if endpoint.ip_configurations.is_empty() {
+        let cause = "an endpoint of another host has no address";
+        let remedy = "give the address it has there; kube-proxy and others read it unasked";
+        return Err(Error::InvalidEndpoint(detail(cause).field("IpConfigurations").remedy(remedy)));
+    }
     let addresses = addresses_of_network(draft, network)?;
     let remote = endpoint.is_remote();
     for (index, configuration) in endpoint.ip_configurations.iter_mut().enumerate() {
