@@ -150,7 +150,8 @@ impl Writer {
             }
         }
         for (job, outcome) in outcomes {
-            job.finish(outcome.and_then(|()| durable.clone()));
+            // Where nothing became durable, a refusal may have been for the sake of a change that never happened.
+            job.finish(durable.clone().and(outcome));
         }
     }
 

@@ -71,6 +71,19 @@ fn clear_stale(path: &Path) -> Result<(), SocketError> {
     fs::remove_file(path).map_err(|error| SocketError::Io(path.to_owned(), error))
 }
 
+/// Which file a path names at the moment; none if there is no such file.
+pub fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+/// Removes a socket, unless another has taken its place meanwhile.
+pub fn remove(path: &Path, made: Option<(u64, u64)>) {
+    if made.is_some() && identity(path) == made {
+        // A file that is gone already needs no removing, and nobody is left to tell of anything else.
+        _ = fs::remove_file(path);
+    }
+}
+
 /// The user this process acts as.
 pub fn own_user() -> u32 {
     geteuid().as_raw()
@@ -88,7 +101,16 @@ mod tests {
         let listener = listen(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(matches!(listen(&path), Err(SocketError::InUse(_))));
+        let made = identity(&path);
         drop(listener);
+        let second = listen(&path).unwrap();
+        if identity(&path) != made {
+            remove(&path, made);
+            assert!(path.exists(), "another's socket was removed");
+        }
+        remove(&path, identity(&path));
+        assert!(!path.exists());
+        drop(second);
         drop(listen(&path).unwrap());
         fs::remove_file(&path).unwrap();
         fs::write(&path, "a file").unwrap();

@@ -92,8 +92,9 @@ pub fn run(options: Options) -> Result<(), Error> {
     // its turn (measured: 600 instead of 510 µs a create, one client). Long lists have threads of their own.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Error::Io("start the runtime".into(), error))?;
+    let made = host::socket::identity(&options.socket);
     let outcome = runtime.block_on(serve(&options, service, listener));
-    _ = std::fs::remove_file(&options.socket);
+    host::socket::remove(&options.socket, made);
     outcome
 }
 

@@ -97,7 +97,8 @@ impl Listener for OwnerOnly {
 
 async fn guard(token: Arc<str>, request: Request, next: Next) -> Response {
     let given = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let given = given.and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);
+    let given = given.and_then(|value| value.split_once(' ')).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Bearer"));
+    let given = given.map(|(_, token)| token.trim());
     match given {
         Some(given) if token::is_same(given, &token) => next.run(request).await,
         Some(_) => refusal("the token is wrong", request).await,
