@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use hcn::base::Dns;
 use ipnet::IpNet;
 use wire::MacAddress;
 
@@ -43,6 +44,9 @@ pub trait Machine: Send + Sync {
     /// Whether a socket of the host has this port. `protocol` is the IP protocol number.
     fn port_in_use(&self, protocol: u8, port: u16) -> bool;
 
+    /// How the host itself resolves names.
+    fn dns(&self) -> Dns;
+
     /// The time in Windows' ticks: 100 ns since 1601.
     fn now_filetime(&self) -> u64;
 }
@@ -52,6 +56,8 @@ pub trait Machine: Send + Sync {
 pub struct FakeMachine {
     /// Its adapters.
     pub adapters: Vec<Adapter>,
+    /// How it resolves names.
+    pub dns: Dns,
     /// Protocol and port of its sockets.
     pub ports: Vec<(u8, u16)>,
     /// Its clock: every look at it is one tick later.
@@ -79,6 +85,10 @@ impl Machine for FakeMachine {
 
     fn port_in_use(&self, protocol: u8, port: u16) -> bool {
         self.ports.contains(&(protocol, port))
+    }
+
+    fn dns(&self) -> Dns {
+        self.dns.clone()
     }
 
     fn now_filetime(&self) -> u64 {

@@ -178,6 +178,19 @@ fn a_networks_own_policies_survive_an_update() {
 }
 
 #[test]
+fn endpoints_behind_nat_ask_the_hosts_servers() {
+    let dns = hcn::base::Dns { server_list: vec!["192.0.2.53".into()], search: vec!["corp.test".into()], ..Default::default() };
+    let hcn = start(hns::machine::FakeMachine { dns, ..hns::machine::FakeMachine::with_ethernet() }, hns::Build::default());
+    let network = post(&hcn, "/networks/", nat());
+    let endpoint = post(&hcn, "/endpoints/", json!({"Name": "e", "VirtualNetwork": network["ID"]}));
+    assert_eq!((endpoint["DNSServerList"].as_str(), endpoint["DNSSuffix"].as_str()), (Some("192.0.2.53"), Some("corp.test")));
+    let own = post(&hcn, "/endpoints/", json!({"Name": "o", "VirtualNetwork": network["ID"], "DNSServerList": "10.96.0.10"}));
+    assert_eq!(own["DNSServerList"], "10.96.0.10");
+    let bridge = make_network(&hcn, "L2Bridge", "bridge");
+    assert!(show(&hcn, Kind::Endpoint, make_endpoint(&hcn, bridge)).get("Dns").is_none());
+}
+
+#[test]
 fn wsls_network() {
     let hcn = service();
     let document = json!({"Name": "WSL", "Type": "ICS", "IsolateSwitch": true, "Flags": 9,

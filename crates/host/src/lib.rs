@@ -10,6 +10,8 @@ pub mod lock;
 #[cfg(unix)]
 pub mod port;
 #[cfg(unix)]
+pub mod resolver;
+#[cfg(unix)]
 pub mod socket;
 #[cfg(windows)]
 pub mod windows;

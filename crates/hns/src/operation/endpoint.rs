@@ -361,6 +361,10 @@ fn complete(draft: &Draft<'_>, network: &Network, endpoint: &mut Endpoint) {
     if endpoint.dns.is_absent() {
         endpoint.dns = network.dns.clone();
     }
+    // Behind NAT a container is in the host's place, and asks whom the host would ask.
+    if endpoint.dns.is_absent() && network.network_type == NetworkType::Nat && !endpoint.is_remote() {
+        endpoint.dns = draft.world.machine.dns();
+    }
     if endpoint.schema_version.major < 2 {
         endpoint.schema_version = SchemaVersion::v2();
     }

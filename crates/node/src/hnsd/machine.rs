@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use hcn::base::Dns;
 use hns::machine::{Adapter, Machine};
 use host::adapter::HostAdapter;
 use ipnet::IpNet;
@@ -106,6 +107,11 @@ impl Machine for HostMachine {
 
     fn port_in_use(&self, protocol: u8, port: u16) -> bool {
         host::port::in_use(protocol, port)
+    }
+
+    fn dns(&self) -> Dns {
+        let (server_list, search) = host::resolver::settings();
+        Dns { server_list, search, ..Dns::default() }
     }
 
     fn now_filetime(&self) -> u64 {
