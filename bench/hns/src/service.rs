@@ -20,7 +20,7 @@ impl Service {
     pub(crate) fn start(transom: &Path) -> Result<Self, String> {
         let directory = tempfile::tempdir().map_err(|error| format!("cannot make a directory for the state: {error}"))?;
         let child = Command::new(transom)
-            .args(["hnsd", "--log-level", "warn"])
+            .args(["hnsd", "--switch", "none", "--log-level", "warn"])
             .args(["--adapter", "Ethernet,ip=192.0.2.10/24,mac=00-15-5D-00-00-01"])
             .arg("--state-dir")
             .arg(directory.path().join("state"))

@@ -98,6 +98,16 @@ pub(crate) enum Command {
     /// Run the Host Networking Service
     #[cfg(unix)]
     Hnsd(crate::command::hnsd::HnsdArgs),
+    /// Run the virtual switch
+    #[cfg(unix)]
+    Vswitchd(crate::command::vswitchd::VswitchdArgs),
+    /// Look into the switch: ports, rules, flows, counters, packets
+    #[cfg(unix)]
+    Vfp {
+        /// The verb.
+        #[command(subcommand)]
+        verb: crate::command::vfp::VfpVerb,
+    },
     /// Versions of this program and of the service it talks to
     Version,
     /// Print completions for a shell

@@ -13,6 +13,10 @@ pub(crate) mod policy;
 pub(crate) mod profile;
 pub(crate) mod route;
 pub(crate) mod version;
+#[cfg(unix)]
+pub(crate) mod vfp;
+#[cfg(unix)]
+pub(crate) mod vswitchd;
 pub(crate) mod watch;
 
 use clap::CommandFactory;
@@ -60,6 +64,10 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Profile { verb } => profile::run(&Output::new(global.output), verb),
         #[cfg(unix)]
         Command::Hnsd(args) => hnsd::run(args, global.token_file),
+        #[cfg(unix)]
+        Command::Vswitchd(args) => vswitchd::run(args),
+        #[cfg(unix)]
+        Command::Vfp { verb } => vfp::run(&Output::new(global.output), verb),
         Command::Version => version::run(&global),
         Command::Completion { shell } => completion(&Output::new(global.output), shell),
     }

@@ -18,6 +18,7 @@ use crate::operation::schema::Unversioned;
 use crate::operation::{Draft, World, attachment, endpoint, load_balancer, namespace, network, route, schema};
 use crate::profile::Feature;
 use crate::state::State;
+use crate::switch::EndpointCounters;
 use crate::{validate, view};
 
 /// A call, taken apart.
@@ -83,8 +84,10 @@ impl Call {
             ["namespaces", id] => document(state, Kind::Namespace, id),
             ["policylists"] => Ok(policy_lists(state)),
             ["policylists", id] => policy_list(state, guid(id)?),
-            ["endpointstats", id] => stats(state, guid(id)?),
-            ["endpointstats"] => Ok(Value::Array(state.endpoints.ids().map(|id| EndpointStats::new(id).write()).collect())),
+            ["endpointstats", id] => stats(state, guid(id)?, &|id| world.switch.counters(id)),
+            ["endpointstats"] => {
+                Ok(Value::Array(state.endpoints.ids().map(|id| counted(id, &|id| world.switch.counters(id)).write()).collect()))
+            }
             ["endpointaddresses"] => Ok(Value::Array(state.endpoints.ids().filter_map(|id| addresses(state, id).ok()).collect())),
             ["accelnet"] => {
                 need_accelnet(world)?;
@@ -296,9 +299,23 @@ fn no_policy_list(id: Guid) -> Error {
     Error::NotFound(detail(format!("no policy list has the id {id}")).remedy("GET /policylists/ to see which there are"))
 }
 
-/// The counters of an endpoint. They count once packets move.
-pub(crate) fn stats(state: &State, id: Guid) -> Result<Value> {
-    state.endpoints.get(id).map(|record| EndpointStats::new(record.document.id).write()).ok_or_else(|| Kind::Endpoint.not_found(id))
+/// The counters of an endpoint: zero where it has no port.
+pub(crate) fn stats(state: &State, id: Guid, counters: &dyn Fn(Guid) -> Option<EndpointCounters>) -> Result<Value> {
+    let record = state.endpoints.get(id).ok_or_else(|| Kind::Endpoint.not_found(id))?;
+    Ok(counted(record.document.id, counters).write())
+}
+
+fn counted(id: Guid, counters: &dyn Fn(Guid) -> Option<EndpointCounters>) -> EndpointStats {
+    let counters = counters(id).unwrap_or_default();
+    EndpointStats {
+        bytes_received: counters.bytes_received,
+        bytes_sent: counters.bytes_sent,
+        packets_received: counters.packets_received,
+        packets_sent: counters.packets_sent,
+        dropped_packets_incoming: counters.dropped_incoming,
+        dropped_packets_outgoing: counters.dropped_outgoing,
+        ..EndpointStats::new(id)
+    }
 }
 
 /// The addresses of an endpoint.

@@ -14,6 +14,7 @@
 //! documents ask of the network goes out through [`switch::Switch`].
 
 pub mod build;
+pub mod compile;
 pub mod events;
 pub mod journal;
 pub mod machine;

@@ -27,12 +27,14 @@ use crate::journal::Change;
 use crate::machine::Machine;
 use crate::record::{Inside, Record, Stored};
 use crate::state::State;
+use crate::switch::Switch;
 
 /// What operations need to know of the world.
 pub(crate) struct World {
     pub build: Build,
     pub machine: Arc<dyn Machine>,
     pub hub: Arc<Hub>,
+    pub switch: Arc<dyn Switch>,
 }
 
 /// A state in the making, with the changes and events that led to it.

@@ -72,6 +72,7 @@ items! {
         Backends1024 "backends-1024" "at most 1024 backends for one load balancer",
         OverlayNoIpv6 "overlay-no-ipv6" "no IPv6 and no dual stack on overlay networks",
         NoIpv6Only "no-ipv6-only" "no network with IPv6 alone",
+        OverlayNodeLocalPodsOnly "overlay-node-local-pods-only" "on overlay networks the node reaches its own pods only",
         VsidFrom4096 "vsid-from-4096" "VXLAN network identifiers below 4096 are refused",
         NoHostNetworkPods "no-host-network-pods" "no pods in the host's own namespace",
         NodePortNotFromNode "node-port-not-from-node" "node ports do not answer to the node itself",
@@ -125,9 +126,9 @@ const EVERY_WINDOWS: [Limit; 8] = [
     Limit::NoIpv6Only,
 ];
 
-const fn windows_limits(backends: Limit) -> [Limit; 11] {
+const fn windows_limits(backends: Limit) -> [Limit; 12] {
     let [a, b, c, d, e, f, g, h] = EVERY_WINDOWS;
-    [backends, Limit::OverlayNoIpv6, Limit::VsidFrom4096, a, b, c, d, e, f, g, h]
+    [backends, Limit::OverlayNoIpv6, Limit::OverlayNodeLocalPodsOnly, Limit::VsidFrom4096, a, b, c, d, e, f, g, h]
 }
 
 const OLDER: &[Limit] = &windows_limits(Limit::Backends64);

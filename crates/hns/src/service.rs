@@ -70,7 +70,7 @@ impl Service {
             None => (Journal::in_memory(), State::new()),
         };
         let hub = Hub::beginning_after(first_event(options.machine.now_filetime()));
-        let world = Arc::new(World { build: options.build, machine: options.machine, hub: Arc::new(hub) });
+        let world = Arc::new(World { build: options.build, machine: options.machine, hub: Arc::new(hub), switch: options.switch.clone() });
         let published = Arc::new(ArcSwap::from_pointee(state));
         let (sender, receiver) = mpsc::channel();
         let mut writer = Writer::new(journal, options.switch, world.clone(), published.clone());
@@ -228,7 +228,7 @@ impl Service {
 
     /// The counters of an endpoint.
     pub fn endpoint_stats(&self, id: Guid) -> Result<Value> {
-        call::stats(&self.published.load(), id)
+        call::stats(&self.published.load(), id, &|id| self.world.switch.counters(id))
     }
 
     /// The addresses of an endpoint.

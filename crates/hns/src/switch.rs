@@ -56,6 +56,11 @@ impl Wanted {
         self.0.inside().revision
     }
 
+    /// The adapter that a network is bound to, as documents call it.
+    pub fn adapter(&self) -> Option<&str> {
+        Some(self.0.inside().adapter.as_str()).filter(|adapter| !adapter.is_empty())
+    }
+
     /// Its document, complete, in schema 2.
     pub fn document(&self) -> Value {
         self.0.document()
@@ -83,6 +88,43 @@ pub trait Switch: Send + Sync {
 
     /// Does what one order says.
     fn apply(&self, order: &Order) -> Result<(), SwitchError>;
+
+    /// Does what the orders say, in order, each by itself.
+    fn apply_all(&self, orders: &[Order]) -> Vec<Result<(), SwitchError>> {
+        orders.iter().map(|order| self.apply(order)).collect()
+    }
+
+    /// Whether documents become true. Then what cannot become true is refused.
+    fn moves_packets(&self) -> bool {
+        false
+    }
+
+    /// Which switch this is. One that was started anew is another one, and has nothing.
+    fn instance(&self) -> Result<String, SwitchError> {
+        Ok(String::new())
+    }
+
+    /// What an endpoint has sent and received, if it has a port.
+    fn counters(&self, _endpoint: Guid) -> Option<EndpointCounters> {
+        None
+    }
+}
+
+/// What an endpoint has sent and received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EndpointCounters {
+    /// Bytes to it.
+    pub bytes_received: u64,
+    /// Bytes from it.
+    pub bytes_sent: u64,
+    /// Packets to it.
+    pub packets_received: u64,
+    /// Packets from it.
+    pub packets_sent: u64,
+    /// Packets to it that were lost.
+    pub dropped_incoming: u64,
+    /// Packets from it that were dropped.
+    pub dropped_outgoing: u64,
 }
 
 /// A switch that moves no packets and remembers what it was told.

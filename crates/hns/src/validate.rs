@@ -4,3 +4,4 @@ pub(crate) mod load_balancer;
 pub(crate) mod network;
 pub(crate) mod policy;
 pub(crate) mod text;
+pub(crate) mod truth;

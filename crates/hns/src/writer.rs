@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -102,12 +102,19 @@ pub(crate) struct Writer {
     published: Arc<ArcSwap<State>>,
     /// Whether the switch may lack something that the state has.
     behind: bool,
+    /// Which switch it was that was told.
+    instance: String,
+    /// Whether the switch did not answer last time.
+    silent: bool,
 }
+
+/// How often the switch is looked after while nobody asks for anything.
+const ROUND: Duration = Duration::from_secs(1);
 
 impl Writer {
     /// A writer whose switch holds what the state says.
     pub(crate) fn new(journal: Journal, switch: Arc<dyn Switch>, world: Arc<World>, published: Arc<ArcSwap<State>>) -> Self {
-        let mut writer = Self { journal, switch, world, published, behind: true };
+        let mut writer = Self { journal, switch, world, published, behind: true, instance: String::new(), silent: false };
         writer.catch_up();
         writer
     }
@@ -115,10 +122,16 @@ impl Writer {
     /// Makes changes until nobody can ask for any more.
     pub(crate) fn run(&mut self, jobs: &Receiver<Box<dyn Job>>) {
         let mut expected = 1;
-        while let Ok(first) = jobs.recv() {
-            let batch = gather(first, jobs, expected);
-            expected = batch.len();
-            self.commit(batch);
+        loop {
+            match jobs.recv_timeout(ROUND) {
+                Ok(first) => {
+                    let batch = gather(first, jobs, expected);
+                    expected = batch.len();
+                    self.commit(batch);
+                }
+                Err(RecvTimeoutError::Timeout) => self.look_after_switch(),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
         }
     }
 
@@ -129,7 +142,7 @@ impl Writer {
         let mut outcomes: Vec<(Box<dyn Job>, Result<()>)> = Vec::with_capacity(batch.len());
         for mut job in batch {
             let (before, changes, events) = (draft.state.clone(), draft.changes.len(), draft.events.len());
-            let outcome = run_guarded(job.as_mut(), &mut draft);
+            let outcome = run_guarded(job.as_mut(), &mut draft).and_then(|()| self.refuse_untrue(&draft, changes));
             if outcome.is_err() {
                 draft.state = before;
                 draft.changes.truncate(changes);
@@ -155,19 +168,43 @@ impl Writer {
         }
     }
 
+    /// Where a switch makes documents true, what it cannot make true is refused by name.
+    fn refuse_untrue(&self, draft: &Draft<'_>, from: usize) -> Result<()> {
+        match self.switch.moves_packets() {
+            true => draft.changes[from..].iter().try_for_each(|change| crate::validate::truth::check(change, &draft.state)),
+            false => Ok(()),
+        }
+    }
+
     fn publish(&mut self, mut state: State, changes: &[Change]) {
         if self.behind {
             self.published.store(Arc::new(state));
             self.catch_up();
             return;
         }
-        for change in changes {
-            let Some(order) = order(change) else { continue };
-            if let Err(error) = self.switch.apply(&order) {
-                self.fell_behind(&mut state, &order, &error);
+        let orders: Vec<Order> = changes.iter().filter_map(order).collect();
+        self.tell(&mut state, &orders);
+        self.published.store(Arc::new(state));
+    }
+
+    /// Tells the switch, and notes what it could not do.
+    fn tell(&mut self, state: &mut State, orders: &[Order]) {
+        if orders.is_empty() {
+            return;
+        }
+        for (order, outcome) in orders.iter().zip(self.switch.apply_all(orders)) {
+            if let Err(error) = outcome {
+                self.fell_behind(state, order, &error);
             }
         }
-        self.published.store(Arc::new(state));
+    }
+
+    /// A switch that failed before, or is another one by now, is told again.
+    fn look_after_switch(&mut self) {
+        let changed = self.switch.instance().map_or(true, |instance| instance != self.instance);
+        if self.behind || changed {
+            self.catch_up();
+        }
     }
 
     /// Compares the switch with the state and applies the difference.
@@ -175,16 +212,18 @@ impl Writer {
         let mut state = State::clone(&self.published.load());
         state.degraded.clear();
         self.behind = false;
-        match self.switch.inventory() {
-            Ok(inventory) => {
-                for order in switch::difference(&state, &inventory) {
-                    if let Err(error) = self.switch.apply(&order) {
-                        self.fell_behind(&mut state, &order, &error);
-                    }
-                }
+        match self.switch.instance().and_then(|instance| Ok((instance, self.switch.inventory()?))) {
+            Ok((instance, inventory)) => {
+                self.silent = false;
+                self.instance = instance;
+                let orders = switch::difference(&state, &inventory);
+                self.tell(&mut state, &orders);
             }
             Err(error) => {
-                tracing::warn!(%error, "the switch does not answer");
+                // Said once, not every second.
+                if !std::mem::replace(&mut self.silent, true) {
+                    tracing::warn!(%error, "the switch does not answer; it is told everything when it does");
+                }
                 self.behind = true;
             }
         }

@@ -9,6 +9,9 @@ use nix::net::if_::{InterfaceFlags, if_nametoindex};
 use nix::sys::socket::SockaddrStorage;
 use wire::MacAddress;
 
+/// How the names of the node's own vNICs on a virtual switch begin. They are no adapters.
+pub const VNIC_PREFIX: &str = "vEth-";
+
 /// A network adapter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostAdapter {
@@ -39,7 +42,8 @@ pub fn list() -> Vec<HostAdapter> {
 }
 
 fn is_usable(entry: &InterfaceAddress) -> bool {
-    entry.flags.contains(InterfaceFlags::IFF_UP) && !entry.flags.contains(InterfaceFlags::IFF_LOOPBACK)
+    let vnic = entry.interface_name.starts_with(VNIC_PREFIX);
+    !vnic && entry.flags.contains(InterfaceFlags::IFF_UP) && !entry.flags.contains(InterfaceFlags::IFF_LOOPBACK)
 }
 
 fn note(adapter: &mut HostAdapter, entry: &InterfaceAddress) {

@@ -7,11 +7,25 @@ pub mod adapter;
 pub mod clock;
 #[cfg(unix)]
 pub mod lock;
+#[cfg(target_os = "linux")]
+pub mod namespace;
+#[cfg(target_os = "linux")]
+pub mod netlink;
+#[cfg(target_os = "linux")]
+pub mod nftables;
+#[cfg(target_os = "linux")]
+pub mod nic;
 #[cfg(unix)]
 pub mod port;
 #[cfg(unix)]
 pub mod resolver;
 #[cfg(unix)]
 pub mod socket;
+#[cfg(target_os = "linux")]
+pub mod sysctl;
+#[cfg(target_os = "linux")]
+pub mod uplink;
+#[cfg(target_os = "linux")]
+pub mod vnic;
 #[cfg(windows)]
 pub mod windows;

@@ -2,6 +2,7 @@
 
 mod http;
 mod machine;
+mod switch;
 mod token;
 
 use std::fmt;
@@ -36,6 +37,8 @@ pub struct Options {
     pub port_file: Option<PathBuf>,
     /// The build to run as.
     pub build: Build,
+    /// The socket of the switch that makes documents true; none keeps documents only.
+    pub switch: Option<PathBuf>,
     /// The adapters networks can be bound to; none means those of the machine.
     pub adapters: Vec<AdapterSpec>,
     /// Rename a state file that cannot be read and begin anew, instead of stopping.
@@ -99,12 +102,16 @@ pub fn run(options: Options) -> Result<(), Error> {
 }
 
 fn open_service(options: &Options) -> Result<Service, Error> {
+    let machine: Arc<dyn hns::machine::Machine> = Arc::new(machine::HostMachine::new(options.adapters.clone()));
     let start = || {
         Service::start(hns::Options {
             state_dir: Some(options.state_dir.clone()),
             build: options.build.clone(),
-            machine: Arc::new(machine::HostMachine::new(options.adapters.clone())),
-            switch: Arc::new(Recorder::default()),
+            machine: machine.clone(),
+            switch: match &options.switch {
+                Some(path) => Arc::new(switch::RemoteSwitch::new(path.clone(), machine.clone(), options.build.clone())),
+                None => Arc::new(Recorder::default()),
+            },
         })
     };
     match start() {
@@ -174,7 +181,7 @@ fn announce(options: &Options, service: &Service) {
     _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
 }
 
-fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
+pub(crate) fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     Ok(async move {
@@ -185,7 +192,7 @@ fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
     })
 }
 
-async fn stopped(mut stopping: tokio::sync::watch::Receiver<bool>) {
+pub(crate) async fn stopped(mut stopping: tokio::sync::watch::Receiver<bool>) {
     while !*stopping.borrow_and_update() {
         if stopping.changed().await.is_err() {
             return;

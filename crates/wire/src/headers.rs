@@ -1,5 +1,7 @@
 //! Reading a frame once: where its headers are and whose it is.
 
+mod plain;
+
 use std::fmt;
 
 use crate::number::{ether_type, protocol};
@@ -111,8 +113,8 @@ pub enum Kind {
     Ip,
     /// An ICMP or ICMPv6 error about some other packet.
     IcmpError,
-    /// An ARP request or reply, or an IPv6 neighbour message: `id` holds its sender (source) and whom it asks about or
-    /// speaks of (destination).
+    /// An ARP request or reply, or an IPv6 neighbour message. In `id`, a request goes from who asks to whom it asks about;
+    /// an answer goes from whom it speaks of to who asked.
     Neighbour {
         /// Whether it asks.
         request: bool,
@@ -188,6 +190,15 @@ impl Headers {
     /// Reads a frame.
     #[inline]
     pub fn parse(frame: &[u8]) -> Result<Self, Malformed> {
+        match plain::read(frame) {
+            Some(headers) => Ok(headers),
+            None => Self::parse_any(frame),
+        }
+    }
+
+    /// Reads a frame of any kind. It is kept out of [`Self::parse`], so that the loop it is called from stays small.
+    #[inline(never)]
+    fn parse_any(frame: &[u8]) -> Result<Self, Malformed> {
         let Some((ethernet, _)) = frame.split_first_chunk::<ETHERNET>() else {
             return Err(Malformed::Truncated);
         };
@@ -214,6 +225,7 @@ impl Headers {
             headers.vlan = Some(word(frame, ETHERNET).ok_or(Malformed::Truncated)? & 0x0fff);
             headers.ether_type = word(frame, ETHERNET + 2).ok_or(Malformed::Truncated)?;
             headers.l3 += VLAN_TAG as u16;
+            (headers.l4, headers.payload) = (headers.l3, headers.l3);
         }
         match headers.ether_type {
             ether_type::IPV4 => headers.ipv4(frame)?,
@@ -290,12 +302,14 @@ impl Headers {
 
     /// Walks over extension headers; answers the protocol behind them and where it starts, counted from the IPv6 header.
     fn extensions(&mut self, packet: &[u8], first: u8) -> Result<(u8, usize), Malformed> {
-        let (mut next, mut at) = (first, 40);
+        let (mut next, mut at, mut cut) = (first, 40, false);
         for _ in 0..EXTENSIONS_MAX {
             let length = match next {
                 protocol::HOP_BY_HOP | protocol::ROUTING | protocol::DESTINATION_OPTIONS => {
                     8 + 8 * usize::from(*packet.get(at + 1).ok_or(Malformed::Truncated)?)
                 }
+                // A second one would have the last word on whether the packet is whole.
+                protocol::FRAGMENT if std::mem::replace(&mut cut, true) => return Err(Malformed::ExtensionHeaders),
                 protocol::FRAGMENT => {
                     let offset = word(packet, at + 2).ok_or(Malformed::Truncated)?;
                     let id = long(packet, at + 4).ok_or(Malformed::Truncated)?;
@@ -401,8 +415,17 @@ impl Headers {
         if self.hop_limit != 255 {
             return Err(Malformed::TransportLength);
         }
+        let target = Ip(u128::from_be_bytes(*target));
+        // The target becomes an end of the flow, so what holds for addresses of packets holds for it. And a neighbour message
+        // is never cut (RFC 6980).
+        if target.is_v4() || target.is_multicast() || self.fragment != Fragment::Whole {
+            return Err(Malformed::SourceAddress);
+        }
         self.kind = Kind::Neighbour { request: kind == SOLICITATION };
-        self.id.destination = Ip(u128::from_be_bytes(*target));
+        match kind {
+            SOLICITATION => self.id.destination = target,
+            _ => self.id.source = target,
+        }
         self.payload = self.l4 + 24;
         Ok(())
     }
@@ -437,7 +460,8 @@ impl Headers {
                 protocol::SCTP => field == 8,
                 _ => false,
             };
-            if self.kind != Kind::Ip || !fits || !expected {
+            // Of a piece, neither the rest of the payload nor, but for the first, the field is here.
+            if self.kind != Kind::Ip || self.fragment != Fragment::Whole || !fits || !expected {
                 return Err(Malformed::Segmentation);
             }
         }

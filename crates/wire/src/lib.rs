@@ -7,18 +7,36 @@
 //! fit. Offsets in a [`Headers`] hold for the very bytes they were read from, and stop holding when the frame's length changes.
 
 mod address;
+pub mod arp;
 pub mod checksum;
+mod compose;
+mod embedded;
+pub mod fragment;
 mod frame;
+pub mod geneve;
 mod headers;
+pub mod icmp;
 mod mac;
+pub mod merge;
+pub mod neighbour;
 pub mod number;
 mod offload;
+pub mod outer;
+pub mod pcapng;
+mod print;
+mod reset;
+pub mod segment;
+pub mod stt;
 mod tunnel;
 pub mod virtio;
+pub mod vxlan;
 
 pub use address::Ip;
+pub use embedded::Embedded;
 pub use frame::{FRAME_MAX, Frame, HEADROOM};
 pub use headers::{FlowId, Fragment, Headers, Kind, Malformed};
 pub use mac::{MacAddress, ParseMacError};
 pub use offload::{Checksum, Offload, Segmentation, SegmentationKind};
+pub use print::Printed;
+pub use reset::tcp_reset;
 pub use tunnel::{Encapsulation, TunnelKind};

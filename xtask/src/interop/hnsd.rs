@@ -76,7 +76,7 @@ impl Hnsd {
 
 fn spawn(program: &Path, directory: &Path, log: File) -> Result<Child, String> {
     let mut command = Command::new(program);
-    command.args(["hnsd", "--listen", "127.0.0.1:0", "--adapter", ADAPTER]);
+    command.args(["hnsd", "--switch", "none", "--listen", "127.0.0.1:0", "--adapter", ADAPTER]);
     for (option, file) in [("--state-dir", "state"), ("--socket", "hnsd.sock"), ("--token-file", "token"), ("--port-file", "port")] {
         command.arg(option).arg(directory.join(file));
     }

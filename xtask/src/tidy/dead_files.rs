@@ -14,7 +14,7 @@ use super::{Finding, relative};
 /// Objects to every Rust file that no target of a package leads to.
 pub(super) fn check(repository: &Repository, metadata: &Value) -> Vec<Finding> {
     let mut reached = BTreeSet::new();
-    for root in target_roots(metadata) {
+    for root in target_roots(metadata).into_iter().chain(named_roots(repository)) {
         follow(repository, &root, directory(&root), &mut reached);
     }
     let dead = repository.ending(&[".rs"]).filter(|file| !reached.contains(&file.path));
@@ -28,6 +28,17 @@ fn target_roots(metadata: &Value) -> Vec<String> {
     let packages = metadata["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let targets = packages.iter().filter_map(|package| package["targets"].as_array()).flatten();
     targets.filter_map(|target| target["src_path"].as_str()).map(|path| relative(path, root)).collect()
+}
+
+/// The sources that manifests name by their path, which includes those of packages outside the workspace.
+fn named_roots(repository: &Repository) -> Vec<String> {
+    let manifests = repository.ending(&["Cargo.toml"]);
+    let named = manifests.flat_map(|manifest| {
+        let lines = manifest.text.lines().filter(|line| line.starts_with("path"));
+        let paths = lines.filter_map(|line| line.split('"').nth(1)).filter(|path| path.ends_with(".rs"));
+        paths.map(|path| join(&directory(&manifest.path), path)).collect::<Vec<_>>()
+    });
+    named.collect()
 }
 
 /// Walks from a source to the modules it declares, which stand in `home`.
@@ -129,6 +140,8 @@ mod tests {
             ("a/tests/t/main.rs", "mod m;\n#[path = \"../shared/s.rs\"]\nmod s;\n"),
             ("a/tests/t/m.rs", ""),
             ("a/tests/shared/s.rs", ""),
+            ("f/Cargo.toml", "[[bin]]\nname = \"t\"\npath = \"targets/t.rs\"\n[dependencies]\na = { path = \"../a\" }\n"),
+            ("f/targets/t.rs", ""),
         ]);
         let targets = json!([{"src_path": "/r/a/src/lib.rs"}, {"src_path": "/r/a/tests/t/main.rs"}]);
         let metadata = json!({"workspace_root": "/r", "packages": [{"targets": targets}]});

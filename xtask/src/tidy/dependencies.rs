@@ -18,16 +18,19 @@ struct Row {
 
 const TABLE: &[Row] = &[
     Row { name: "wire", may_use: &[], because: "bytes have no opinions" },
+    Row { name: "vfp", may_use: &["wire"], because: "an engine, usable without Windows or Kubernetes" },
     Row { name: "hcn", may_use: &["wire"], because: "documents are shared by everybody" },
-    Row { name: "hns", may_use: &["hcn", "wire"], because: "the one place where policy becomes rules" },
+    Row { name: "hns", may_use: &["hcn", "vfp", "wire"], because: "the one place where policy becomes rules" },
     Row { name: "host", may_use: &["hcn", "wire"], because: "the operating system and the real service are both edges" },
-    Row { name: "node", may_use: &["hcn", "hns", "host", "wire"], because: "assembly, no logic" },
+    Row { name: "node", may_use: &["hcn", "hns", "host", "vfp", "wire"], because: "assembly, no logic" },
     Row { name: "abi", may_use: &["hcn"], because: "a DLL passes documents on and keeps none" },
     Row { name: "computenetwork", may_use: &["abi", "hcn"], because: "a DLL passes documents on and keeps none" },
     Row { name: "vmcompute", may_use: &["abi", "hcn"], because: "a DLL passes documents on and keeps none" },
     Row { name: "bcryptprimitives", may_use: &["abi"], because: "it stands in for one function of Windows" },
     Row { name: "transom", may_use: &["hcn", "hns", "host", "node"], because: "parses arguments and wires" },
     Row { name: "hns-bench", may_use: &["hcn"], because: "measures from outside, as a client" },
+    Row { name: "wire-bench", may_use: &["wire"], because: "measures reading frames, and nothing else" },
+    Row { name: "vfp-bench", may_use: &["vfp", "wire"], because: "measures the engine alone" },
     Row { name: "xtask", may_use: &[], because: "runs the others, and so must build when they do not" },
 ];
 

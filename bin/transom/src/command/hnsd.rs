@@ -43,6 +43,9 @@ pub(crate) struct HnsdArgs {
     /// or NAME,ip=ADDRESS/LENGTH,mac=MAC for one that is only talked about
     #[arg(long = "adapter", value_name = "SPEC")]
     pub(crate) adapters: Vec<AdapterSpec>,
+    /// The socket of the switch that makes documents true, or none to keep documents only
+    #[arg(long, value_name = "PATH|none", env = "TRANSOM_VSWITCHD", default_value_os_t = node::vswitchd::default_socket())]
+    pub(crate) switch: PathBuf,
     /// What to log: error, warn, info, debug, trace, or directives such as hns=debug
     #[arg(long, value_name = "LEVEL", env = "TRANSOM_LOG", default_value = "info")]
     pub(crate) log_level: String,
@@ -78,6 +81,7 @@ pub(crate) fn run(args: HnsdArgs, token_file: Option<PathBuf>) -> Result<(), Fai
         socket: args.socket,
         listen: args.listen,
         port_file: args.port_file,
+        switch: Some(args.switch).filter(|switch| switch.as_os_str() != "none"),
         adapters: args.adapters,
         set_aside_unreadable: args.set_aside_unreadable_state,
     };
@@ -94,7 +98,7 @@ fn exit(error: &Error) -> Exit {
 }
 
 /// The log goes to standard error, where a service manager picks it up.
-fn start_log(level: &str) -> Result<(), Failure> {
+pub(super) fn start_log(level: &str) -> Result<(), Failure> {
     let filter = EnvFilter::try_new(level).map_err(|error| {
         let remedy = "use error, warn, info, debug or trace, or directives such as hns=debug,info";
         Failure::new(Exit::Usage, format!("{level:?} is no log level: {error}")).remedy(remedy)

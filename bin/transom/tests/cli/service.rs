@@ -160,7 +160,7 @@ impl Service {
 fn spawn_hnsd(directory: &TempDir, options: &[String]) -> Child {
     let path = |name: &str| directory.path().join(name);
     let mut command = command();
-    command.arg("hnsd").arg("--state-dir").arg(path("state")).arg("--socket").arg(path("hnsd.sock"));
+    command.args(["hnsd", "--switch", "none"]).arg("--state-dir").arg(path("state")).arg("--socket").arg(path("hnsd.sock"));
     command.arg("--port-file").arg(path("port")).args(["--log-level", "warn"]);
     command.args(["--adapter", "Ethernet,ip=192.0.2.10/24,mac=00-15-5D-00-00-01"]).args(options);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()

@@ -16,7 +16,7 @@ use axum::http::{Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::serve::{Listener, ListenerExt};
+use axum::serve::ListenerExt;
 use futures_util::StreamExt;
 use hcn::api::{Hcn, Kind};
 use hcn::error::{Error, Result, detail};
@@ -24,10 +24,10 @@ use hcn::query::Query;
 use hcn::{Guid, not_a_guid, parse_guid};
 use hns::Service;
 use serde_json::{Value, json};
-use tokio::net::unix::SocketAddr as UnixAddr;
-use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::net::{TcpListener, UnixListener};
 
 use super::token;
+use crate::owner_only::OwnerOnly;
 
 /// The largest body that is taken. The largest document that makes sense is far below.
 const LARGEST_BODY: usize = 4 << 20;
@@ -45,7 +45,7 @@ type Shared = Arc<Service>;
 
 /// Serves the Unix socket until `stopped`.
 pub(super) async fn serve_unix(listener: UnixListener, service: Shared, stopped: impl Future<Output = ()> + Send + 'static) {
-    let listener = OwnerOnly { listener, owner: host::socket::own_user() };
+    let listener = OwnerOnly::new(listener);
     let outcome = axum::serve(listener, router(service)).with_graceful_shutdown(stopped).await;
     if let Err(error) = outcome {
         tracing::error!(%error, "the socket failed");
@@ -66,32 +66,6 @@ pub(super) async fn serve_tcp(listener: TcpListener, token: String, service: Sha
 fn no_delay(stream: &mut tokio::net::TcpStream) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "no delay could not be set");
-    }
-}
-
-/// A Unix socket that talks only to root and to the user it belongs to.
-struct OwnerOnly {
-    listener: UnixListener,
-    owner: u32,
-}
-
-impl Listener for OwnerOnly {
-    type Io = UnixStream;
-    type Addr = UnixAddr;
-
-    async fn accept(&mut self) -> (UnixStream, UnixAddr) {
-        loop {
-            let (stream, address) = Listener::accept(&mut self.listener).await;
-            match stream.peer_cred().map(|peer| peer.uid()) {
-                Ok(user) if user == 0 || user == self.owner => return (stream, address),
-                Ok(user) => tracing::warn!(user, "a connection by another user was refused"),
-                Err(error) => tracing::warn!(%error, "a connection by an unknown user was refused"),
-            }
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<UnixAddr> {
-        self.listener.local_addr()
     }
 }
 
@@ -249,7 +223,8 @@ async fn delete(State(service): State<Shared>, Segments((kinds, id)): Segments<(
 }
 
 async fn stats(State(service): State<Shared>, Segments(id): Segments<String>) -> Response {
-    answer(parse_guid(&id).ok_or_else(|| not_a_guid(&id)).and_then(|id| service.endpoint_stats(id)))
+    // The switch is asked, which may take a moment.
+    tokio::task::block_in_place(|| answer(parse_guid(&id).ok_or_else(|| not_a_guid(&id)).and_then(|id| service.endpoint_stats(id))))
 }
 
 async fn addresses(State(service): State<Shared>, Segments(id): Segments<String>) -> Response {

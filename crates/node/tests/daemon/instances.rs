@@ -18,7 +18,7 @@ const CONFLICT: i32 = 4;
 
 fn second(state: &Path, socket: &Path) -> Command {
     let mut command = Command::new(program());
-    command.arg("hnsd").arg("--state-dir").arg(state).arg("--socket").arg(socket);
+    command.args(["hnsd", "--switch", "none"]).arg("--state-dir").arg(state).arg("--socket").arg(socket);
     command
 }
 

@@ -28,7 +28,7 @@ impl Home {
     /// How the service is started here.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(program());
-        command.args(["hnsd", "--adapter", "Ethernet,ip=192.0.2.10/24,mac=00-15-5D-00-00-01"]);
+        command.args(["hnsd", "--switch", "none", "--adapter", "Ethernet,ip=192.0.2.10/24,mac=00-15-5D-00-00-01"]);
         command.arg("--state-dir").arg(self.directory.join("state")).arg("--socket").arg(self.socket());
         command
     }

@@ -1,0 +1,45 @@
+//! L2Bridge: on the underlay, behind the node's hardware address.
+//!
+//! On the way out the frame's source becomes the node's; on the way in its destination becomes the endpoint's. Forwarding is by IP address.
+//! On the wire the node answers for its endpoints' addresses, so that the physical network never learns theirs.
+//!
+//! A gateway that is on the adapter's own link is somebody there, and requests for it go out. Any other gateway is the node itself: it
+//! answers for it and routes, as it does on Windows through a host endpoint.
+
+use hcn::endpoint::Endpoint;
+use hcn::network::Network;
+use vfp::{PortId, Stage};
+use wire::Ip;
+
+use super::{answer, deliver};
+use crate::compile::endpoint::{addresses, hardware_address, label};
+use crate::compile::network::gateways;
+use crate::compile::outbound_nat::virtual_addresses;
+use crate::compile::{CompileError, Placed, Realm, Site, priority};
+
+/// The rules of a network.
+pub fn network(network: &Network, site: &Site) -> Result<Vec<Placed>, CompileError> {
+    let adapter = site.adapter()?;
+    let own = gateways(network)?.into_iter().filter(|(gateway, _)| !adapter.is_on_link(*gateway));
+    Ok(own
+        .map(|(gateway, _)| answer(Realm::Wire, Stage::NeighbourOut, "gateway", Ip::from(gateway), adapter.mac, priority::GATEWAY))
+        .collect())
+}
+
+/// The rules of an endpoint.
+pub fn endpoint(endpoint: &Endpoint, site: &Site, port: PortId) -> Result<Vec<Placed>, CompileError> {
+    let adapter = site.adapter()?;
+    let (mac, name) = (hardware_address(endpoint)?, label(endpoint));
+    let mut rules = Vec::new();
+    for address in addresses(endpoint)? {
+        rules.extend(deliver(Realm::Wire, &[Stage::ForwardOut, Stage::ForwardIn], &name, address, port, mac));
+        rules.extend(deliver(Realm::Host, &[Stage::ForwardOut], &name, address, port, mac));
+        rules.push(answer(Realm::Wire, Stage::NeighbourOut, &name, address, mac, priority::ENDPOINT));
+        rules.push(answer(Realm::Host, Stage::NeighbourOut, &name, address, mac, priority::ENDPOINT));
+        rules.push(answer(Realm::Wire, Stage::NeighbourIn, &name, address, adapter.mac, priority::ENDPOINT));
+    }
+    for address in virtual_addresses(&endpoint.policies, adapter)? {
+        rules.push(answer(Realm::Wire, Stage::NeighbourIn, "virtual", address, adapter.mac, priority::ENDPOINT));
+    }
+    Ok(rules)
+}

@@ -1,0 +1,116 @@
+//! `OutBoundNAT`: what leaves for the outside gets the node's address.
+//!
+//! | field | meaning |
+//! |---|---|
+//! | `VirtualIP` | the address to take instead of the node's |
+//! | `Exceptions` | destinations that are not translated |
+//! | `Destinations` | if there are any, only these are translated |
+//! | `MaxPortPoolUsage` | how many ports the endpoint may have towards one destination |
+//! | `Flags` | `IPv6`: the policy is about IPv6; without it, about the family of `VirtualIP`, or about both |
+//!
+//! Several policies on one endpoint combine: each is asked in turn, and the first that translates decides. Never translated are packets to the
+//! node itself, to the subnets of the endpoint's own network, and to groups of receivers. Those of the first two Windows leaves open; a
+//! translated packet to the node would have the node's address on both ends. Under a Windows build ICMP leaves untranslated, as VFP has no transposition
+//! for it.
+//!
+//! Lands in layer `nat`, one group a policy, outwards.
+
+use hcn::policy::Policy;
+use hcn::policy::endpoint::{EndpointPolicyType, NatFlags, OutBoundNatSettings};
+use ipnet::IpNet;
+use vfp::{Action, AddressMatch, Conditions, GroupSpec, LayerSpec, RuleSpec};
+use wire::Ip;
+use wire::number::protocol;
+
+use super::{AdapterSite, CompileError, Site, address, prefix, settings};
+use crate::profile::Limit;
+
+const EXCEPTION: u16 = 10;
+const ICMP: u16 = 20;
+const TRANSLATE: u16 = 30;
+
+/// The layer, if the endpoint has such a policy. `local` are prefixes that are never translated.
+pub fn layer(policies: &[Policy], local: &[IpNet], site: &Site) -> Result<Option<LayerSpec>, CompileError> {
+    let policies: Vec<OutBoundNatSettings> = settings(policies, &EndpointPolicyType::OutBoundNat)?;
+    if policies.is_empty() {
+        return Ok(None);
+    }
+    let adapter = site.adapter()?;
+    let mut outward = Vec::new();
+    for (number, policy) in policies.iter().enumerate() {
+        outward.push(group(number, policy, local, site, adapter)?);
+    }
+    Ok(Some(LayerSpec { name: "nat".into(), stateful: true, outward, inward: Vec::new() }))
+}
+
+fn group(
+    number: usize,
+    policy: &OutBoundNatSettings,
+    local: &[IpNet],
+    site: &Site,
+    adapter: &AdapterSite,
+) -> Result<GroupSpec, CompileError> {
+    let mut rules = Vec::new();
+    let node = adapter.addresses.iter().map(|prefix| IpNet::from(prefix.addr()));
+    let groups = ["224.0.0.0/4", "255.255.255.255/32", "ff00::/8", "fe80::/10"].into_iter().filter_map(|prefix| prefix.parse().ok());
+    let never = node.chain(local.iter().copied()).chain(groups);
+    rules.push(except("never", never.collect()));
+    let exceptions = prefixes("Exceptions", &policy.exceptions)?;
+    if !exceptions.is_empty() {
+        rules.push(except("exceptions", exceptions));
+    }
+    if site.has(Limit::IcmpNotTranslated) {
+        let icmp = Conditions { protocols: vec![protocol::ICMP, protocol::ICMPV6], ..Conditions::default() };
+        rules.push(RuleSpec::new("icmp", ICMP, icmp, Action::Allow));
+    }
+    let destinations: Vec<AddressMatch> = prefixes("Destinations", &policy.destinations)?.into_iter().map(AddressMatch::Prefix).collect();
+    for source in sources(policy, adapter)? {
+        let action = Action::SourceNat {
+            pool: adapter.pool,
+            address: source,
+            underlay: adapter.underlay,
+            most: Some(policy.max_port_pool_usage).filter(|most| *most > 0),
+        };
+        let family = if source.is_v4() { "0.0.0.0/0" } else { "::/0" };
+        // The family is asked by source: a list of destinations is of its own family already.
+        let sources = vec![AddressMatch::Prefix(prefix("VirtualIP", family)?)];
+        let conditions = Conditions { sources, destinations: destinations.clone(), ..Conditions::default() };
+        rules.push(RuleSpec::new(format!("as {source}"), TRANSLATE, conditions, action));
+    }
+    Ok(GroupSpec { name: format!("OutBoundNAT {}", number + 1), rules })
+}
+
+/// The addresses that a policy gives to what leaves, one a family.
+fn sources(policy: &OutBoundNatSettings, adapter: &AdapterSite) -> Result<Vec<Ip>, CompileError> {
+    if !policy.virtual_ip.is_empty() {
+        return Ok(vec![Ip::from(address("VirtualIP", &policy.virtual_ip)?)]);
+    }
+    let v4 = adapter.address_like(Ip::v4(0));
+    let v6 = adapter.address_like(Ip::NONE);
+    let found: Vec<Ip> = match policy.flags.has(NatFlags::IPV6) {
+        true => v6.into_iter().collect(),
+        false => v4.into_iter().chain(v6).collect(),
+    };
+    match found.is_empty() {
+        true => Err(CompileError::new("OutBoundNAT", "the adapter has no address of that family to translate to")),
+        false => Ok(found),
+    }
+}
+
+fn except(name: &str, prefixes: Vec<IpNet>) -> RuleSpec {
+    let conditions = Conditions { destinations: vec![AddressMatch::Set(prefixes.into())], ..Conditions::default() };
+    RuleSpec::new(name, EXCEPTION, conditions, Action::Pass)
+}
+
+fn prefixes(field: &str, list: &[String]) -> Result<Vec<IpNet>, CompileError> {
+    list.iter().map(|text| prefix(field, text)).collect()
+}
+
+/// Addresses that stand for endpoints here without being the node's: they are answered for on the wire.
+pub fn virtual_addresses(policies: &[Policy], adapter: &AdapterSite) -> Result<Vec<Ip>, CompileError> {
+    let policies: Vec<OutBoundNatSettings> = settings(policies, &EndpointPolicyType::OutBoundNat)?;
+    let given =
+        policies.iter().filter(|policy| !policy.virtual_ip.is_empty()).map(|policy| address("VirtualIP", &policy.virtual_ip).map(Ip::from));
+    let given: Vec<Ip> = given.collect::<Result<_, _>>()?;
+    Ok(given.into_iter().filter(|address| !adapter.node_addresses().any(|own| own == *address)).collect())
+}

@@ -1,0 +1,112 @@
+//! Which policies become true in the switch. What does not is refused at the API by name, where a switch is there to be programmed.
+
+use hcn::policy::Policy;
+use hcn::policy::endpoint::EndpointPolicyType;
+use hcn::policy::network::NetworkPolicyType;
+use hcn::policy::subnet::SubnetPolicyType;
+
+use super::network::Mode;
+
+/// What the switch makes of a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Support {
+    /// It becomes rules, or settings of a NIC or tunnel. The text says which.
+    Compiled(&'static str),
+    /// It asks nothing of packets; it is kept and shown. The text says why.
+    Kept(&'static str),
+    /// It is refused.
+    Refused,
+}
+
+/// What the switch makes of a policy of an endpoint.
+pub fn endpoint(kind: &EndpointPolicyType, mode: Mode) -> Support {
+    use Support::{Compiled, Kept, Refused};
+    match kind {
+        EndpointPolicyType::OutBoundNat if mode == Mode::Nat => Kept("networks of type NAT are translated as a whole"),
+        EndpointPolicyType::OutBoundNat if mode.has_adapter() => Compiled("layer `nat`, outwards"),
+        EndpointPolicyType::PortMapping if mode == Mode::Nat => Compiled("translation by the node"),
+        EndpointPolicyType::ProviderAddress if mode == Mode::Overlay => Compiled("tunnel to a remote endpoint"),
+        EndpointPolicyType::EncapOverhead => Compiled("MTU of the NIC"),
+        EndpointPolicyType::InterfaceParameters => Compiled("MTU of the NIC"),
+        EndpointPolicyType::PortName => Kept("a name"),
+        EndpointPolicyType::L2Driver => Kept("HNS adds it itself; it has no settings"),
+        _ => Refused,
+    }
+}
+
+/// What the switch makes of a policy of a network.
+pub fn network(kind: &NetworkPolicyType) -> Support {
+    use Support::{Compiled, Kept, Refused};
+    match kind {
+        NetworkPolicyType::NetAdapterName | NetworkPolicyType::InterfaceConstraint => Compiled("choice of the adapter"),
+        NetworkPolicyType::ProviderAddress => Compiled("address of the tunnel"),
+        NetworkPolicyType::DrMacAddress => Compiled("hardware address of the distributed router"),
+        NetworkPolicyType::RemoteSubnetRoute => Compiled("tunnels to other nodes; on Overlay networks"),
+        NetworkPolicyType::VxlanPort => Compiled("UDP port of the tunnel"),
+        NetworkPolicyType::HostRoute => Compiled("the node's route to the network, which it always has"),
+        NetworkPolicyType::AutomaticDns => Kept("settings for names, which containers read"),
+        NetworkPolicyType::VSwitchExtension => Kept("there are no extensions to switch on"),
+        _ => Refused,
+    }
+}
+
+/// What the switch makes of a policy of a subnet.
+pub fn subnet(kind: &SubnetPolicyType) -> Support {
+    match kind {
+        SubnetPolicyType::Vsid => Support::Compiled("the virtual network of the tunnel; on Overlay networks"),
+        _ => Support::Refused,
+    }
+}
+
+/// The first policy of a list that the switch refuses, by name.
+pub fn refused<K: hcn::Field>(policies: &[Policy], support: impl Fn(&K) -> Support) -> Option<String> {
+    let is_refused = |policy: &&Policy| policy.kind::<K>().map_or(Support::Refused, |kind| support(&kind)) == Support::Refused;
+    policies.iter().find(is_refused).map(|policy| policy.policy_type.as_str().map_or_else(|| policy.policy_type.to_string(), str::to_owned))
+}
+
+/// The modes that the table has columns for.
+const MODES: [(&str, Mode); 5] = [
+    ("L2Bridge", Mode::L2Bridge),
+    ("L2Tunnel", Mode::L2Tunnel),
+    ("Overlay", Mode::Overlay),
+    ("Transparent", Mode::Transparent),
+    ("NAT", Mode::Nat),
+];
+
+/// The table of all policies, in Markdown: `docs/reference/policies.md` holds it.
+pub fn table() -> String {
+    let mut text = String::from("| on | policy | compiled | how |\n|---|---|---|---|\n");
+    let mut row = |on: &str, name: &dyn std::fmt::Display, compiled: &str, how: &str| {
+        text.push_str(&format!("| {on} | `{name}` | {compiled} | {how} |\n"))
+    };
+    let one = |support: Support| match support {
+        Support::Compiled(how) => ("yes", how),
+        Support::Kept(why) => ("kept", why),
+        Support::Refused => ("refused", ""),
+    };
+    for kind in NetworkPolicyType::ALL {
+        let (compiled, how) = one(network(kind));
+        row("network", kind, compiled, how);
+    }
+    for kind in SubnetPolicyType::ALL {
+        let (compiled, how) = one(subnet(kind));
+        row("subnet", kind, compiled, how);
+    }
+    for kind in EndpointPolicyType::ALL {
+        let by_mode: Vec<(&str, (&str, &str))> = MODES.iter().map(|(name, mode)| (*name, one(endpoint(kind, *mode)))).collect();
+        let mut answers: Vec<(&str, &str)> = by_mode.iter().map(|(_, answer)| *answer).collect();
+        answers.dedup();
+        match answers.as_slice() {
+            [(compiled, how)] => row("endpoint", kind, compiled, how),
+            _ => {
+                let on = |(name, (compiled, _)): &(&str, (&str, &str))| format!("{name}: {compiled}");
+                let compiled = by_mode.iter().map(on).collect::<Vec<_>>().join(", ");
+                answers.retain(|(_, how)| !how.is_empty());
+                let mut how: Vec<&str> = answers.iter().map(|(_, how)| *how).collect();
+                how.dedup();
+                row("endpoint", kind, &compiled, &how.join("; "));
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,123 @@
+//! The switch daemon: a VFP switch with NICs of this machine, programmed by hnsd.
+//!
+//! ```text
+//!   hnsd ──HTTP over a Unix socket──► fabric: documents become ports, rules, NICs
+//!                                        │
+//!   NICs ─► workers ─► vfp::Switch ◄─────┘
+//!     ▲        │
+//!     └────────┘
+//! ```
+//!
+//! Workers move packets and know nothing of documents; the fabric knows documents and moves no packets. What they share is
+//! the switch and the list of NICs.
+
+mod adapter;
+mod api;
+mod attachment;
+mod capture;
+mod error;
+mod fabric;
+mod gateway;
+mod http;
+mod names;
+mod ports;
+mod resolver;
+mod tunnel;
+mod view;
+mod worker;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use host::lock::Lock;
+use tokio::net::UnixListener;
+use vfp::{Switch, Timeouts};
+
+pub use vfp::Limits;
+
+pub use api::{ApplyRequest, ApplyResponse, HeldObject, OrderMessage};
+pub use error::Error;
+pub use view::{CounterSet, FlowRow, PortRow, RuleRow};
+
+use fabric::Fabric;
+
+/// How vswitchd is run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The Unix socket it is programmed through.
+    pub socket: PathBuf,
+    /// Where network namespaces have their names.
+    pub namespace_dir: PathBuf,
+    /// Threads that move packets; none means as many as do good here.
+    pub workers: Option<usize>,
+    /// How long an idle worker looks for packets before it sleeps.
+    pub spin: Duration,
+    /// How much the switch may hold.
+    pub limits: Limits,
+    /// The transport ports that translation takes.
+    pub nat_ports: std::ops::RangeInclusive<u16>,
+}
+
+/// Where the socket is if nobody says otherwise: beside hnsd's.
+pub fn default_socket() -> PathBuf {
+    hcn::client::default_socket().with_file_name("vswitchd.sock")
+}
+
+/// Where network namespaces have their names if nobody says otherwise: where `ip netns` looks.
+pub fn default_namespace_dir() -> PathBuf {
+    PathBuf::from("/run/netns")
+}
+
+/// Runs vswitchd until it is told to stop by SIGTERM or SIGINT.
+pub fn run(options: Options) -> Result<(), Error> {
+    if let Some(directory) = options.socket.parent() {
+        std::fs::create_dir_all(directory).map_err(|error| Error::io(format!("make {}", directory.display()), error))?;
+    }
+    let holder = format!("vswitchd (process {})", std::process::id());
+    let _lock = Lock::take(&options.socket.with_extension("lock"), &holder).map_err(Error::Lock)?;
+    let switch = Arc::new(Switch::new(options.limits, Timeouts::default(), random_seed()?));
+    let workers = worker::Workers::start(worker_count(&options), options.spin, switch.clone())?;
+    let fabric = Arc::new(Mutex::new(Fabric::new(options.clone(), switch.clone(), workers)));
+    let resolver = resolver::start(fabric.clone())?;
+    let listener = host::socket::listen(&options.socket).map_err(Error::Socket)?;
+    let made = host::socket::identity(&options.socket);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = runtime.map_err(|error| Error::io("start the runtime", error))?;
+    let outcome = runtime.block_on(serve(&options, fabric.clone(), listener));
+    host::socket::remove(&options.socket, made);
+    resolver.stop();
+    fabric::lock(&fabric).shut_down();
+    outcome
+}
+
+/// One worker for two cores, as the kernel does the other half of the work: what it sends and receives.
+fn worker_count(options: &Options) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    options.workers.unwrap_or((cores / 2).clamp(1, 8))
+}
+
+fn random_seed() -> Result<u64, Error> {
+    let id = uuid::Uuid::new_v4();
+    Ok(id.as_u64_pair().0 ^ id.as_u64_pair().1)
+}
+
+async fn serve(options: &Options, fabric: Arc<Mutex<Fabric>>, listener: std::os::unix::net::UnixListener) -> Result<(), Error> {
+    let signals = crate::hnsd::stop_signal().map_err(|error| Error::io("listen to signals", error))?;
+    listener.set_nonblocking(true).map_err(|error| Error::io("prepare the socket", error))?;
+    let listener = UnixListener::from_std(listener).map_err(|error| Error::io("prepare the socket", error))?;
+    let (stop, stopping) = tokio::sync::watch::channel(false);
+    let served = tokio::spawn(http::serve(listener, fabric, crate::hnsd::stopped(stopping)));
+    tracing::info!(socket = %options.socket.display(), "ready");
+    let mut out = std::io::stdout().lock();
+    _ = writeln!(out, "ready: vswitchd listens on {}", options.socket.display()).and_then(|()| out.flush());
+    drop(out);
+    _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    signals.await;
+    tracing::info!("stopping");
+    _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
+    _ = stop.send(true);
+    _ = tokio::time::timeout(Duration::from_secs(3), served).await;
+    Ok(())
+}

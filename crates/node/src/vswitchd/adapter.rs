@@ -1,0 +1,278 @@
+//! An adapter of the node as the uplink of the switch.
+//!
+//! The adapter's packet socket becomes the uplink port and a TAP device becomes the node's vNIC; `host::uplink` lets the node's packets go by
+//! the vNIC. When this process dies, the kernel takes the TAP and the filter away, and the node is as it was before.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+
+use hcn::Guid;
+use hns::compile::{self, AdapterSite};
+use host::netlink::{Hop, Link, Netlink, Route};
+use host::nic::packet_socket::{LeftOut, PacketSocket, PacketSocketOptions};
+use host::nic::tap::{Tap, TapOptions};
+use host::uplink::Takeover;
+use ipnet::IpNet;
+use vfp::{DomainSpec, Flood, NatPoolSpec, NextHop, PortKind, PortSpec, ProgramSpec, Switch, UnderlaySpec};
+use wire::Ip;
+
+use super::Options;
+use super::error::Error;
+use super::fabric::installed::{Installed, domain};
+use super::tunnel::Tunnel;
+use super::worker::Workers;
+
+/// How the node's vNICs begin; `host::adapter` leaves them out of the adapters that networks can be bound to.
+const VNIC: &str = host::adapter::VNIC_PREFIX;
+
+/// The longest name of an interface.
+const NAME_MAX: usize = 15;
+
+/// An adapter that is taken over.
+pub(super) struct Adapter {
+    pub(super) site: AdapterSite,
+    pub(super) networks: BTreeSet<Guid>,
+    pub(super) tunnels: BTreeMap<(IpAddr, u16), Tunnel>,
+    transparent: BTreeSet<Guid>,
+    takeover: Takeover,
+    netlink: Netlink,
+    socket: PacketSocket,
+    vnic_name: String,
+    rules: Installed,
+    /// Prefixes behind the switch that the node has routes to, with how many networks ask for each.
+    host_routes: BTreeMap<IpNet, usize>,
+    forwards: bool,
+}
+
+/// The name of the node's vNIC for an adapter or network, as long as the kernel allows.
+pub(super) fn vnic_name(of: &str) -> String {
+    let plain: String = of.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
+    let name = format!("{VNIC}{plain}");
+    if name.len() <= NAME_MAX {
+        return name;
+    }
+    // What is cut off still tells two long names apart.
+    let mark = of.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let kept = NAME_MAX - VNIC.len() - 4;
+    format!("{VNIC}{}{:04x}", &plain[..kept], mark as u16)
+}
+
+impl Adapter {
+    /// Takes an adapter over.
+    pub(super) fn take(interface: &str, switch: &Switch, workers: &mut Workers, options: &Options) -> Result<Self, Error> {
+        let netlink = Netlink::open()?;
+        let link = netlink.link_by_name(interface)?.ok_or_else(|| no_adapter(interface))?;
+        let vnic_name = vnic_name(interface);
+        let tap = Tap::open(&vnic_name, TapOptions { persistent: false })?;
+        let vnic = netlink.link_by_name(&vnic_name)?.ok_or_else(|| no_adapter(&vnic_name))?;
+        let socket = PacketSocket::open(interface, link.index, &PacketSocketOptions::default())?;
+        let addresses = addresses(&netlink, link.index)?;
+        let site = prepare(interface, &link, addresses, switch, options)?;
+        let mut rules = Installed::default();
+        rules.replace_at(switch, compile::adapter::rules(&site), |realm| domain(realm, None, Some(&site)))?;
+        workers.attach(site.uplink, socket.nic());
+        workers.attach(site.host, tap.nic());
+        let takeover = match Takeover::take(interface, vnic.index, &[]) {
+            Ok(takeover) => takeover,
+            Err(error) => {
+                dismantle(&site, switch, workers);
+                return Err(error.into());
+            }
+        };
+        let adapter = Self {
+            site,
+            networks: BTreeSet::new(),
+            tunnels: BTreeMap::new(),
+            transparent: BTreeSet::new(),
+            takeover,
+            netlink,
+            socket,
+            vnic_name,
+            rules,
+            host_routes: BTreeMap::new(),
+            forwards: false,
+        };
+        adapter.refresh_underlay(switch)?;
+        tracing::info!(adapter = interface, vnic = adapter.vnic_name, "the adapter is the uplink of the switch");
+        Ok(adapter)
+    }
+
+    pub(super) fn index(&self) -> u32 {
+        self.takeover.adapter_index()
+    }
+
+    pub(super) fn netlink(&self) -> &Netlink {
+        &self.netlink
+    }
+
+    /// Follows the adapter: its addresses, routes, MTU.
+    pub(super) fn refresh(&mut self, switch: &Switch) -> Result<(), Error> {
+        self.takeover.refresh()?;
+        self.site.addresses = addresses(&self.netlink, self.index())?;
+        self.rules.replace_at(switch, compile::adapter::rules(&self.site), |realm| domain(realm, None, Some(&self.site)))?;
+        self.refresh_underlay(switch)?;
+        let routes: Vec<IpNet> = self.host_routes.keys().copied().collect();
+        routes.iter().try_for_each(|prefix| self.add_route(*prefix))
+    }
+
+    /// Tells the switch how the adapter's network is reached, from the adapter's own routes.
+    fn refresh_underlay(&self, switch: &Switch) -> Result<(), Error> {
+        let routes = self.netlink.routes(self.index())?;
+        let hop = |route: &Route| {
+            let gateway = route.hops.first().and_then(|hop| hop.gateway);
+            (route.destination, gateway.map_or(NextHop::Link, |gateway| NextHop::Gateway(Ip::from(gateway))))
+        };
+        let spec = UnderlaySpec { uplink: self.site.uplink, mac: self.site.mac, routes: routes.iter().map(hop).collect() };
+        Ok(switch.change_underlay(self.site.underlay, spec)?)
+    }
+
+    /// Opens the tunnel at a provider address, or takes up the one that is there.
+    pub(super) fn tunnel(&mut self, at: (IpAddr, u16), switch: &Switch, workers: &mut Workers) -> Result<&mut Tunnel, Error> {
+        if !self.tunnels.contains_key(&at) {
+            let tunnel = Tunnel::open(at, self.takeover.adapter(), &self.site, switch, workers)?;
+            self.tunnels.insert(at, tunnel);
+            self.leave_to_tunnels()?;
+        }
+        self.tunnels.get_mut(&at).ok_or_else(|| Error::Message("the tunnel is gone".into()))
+    }
+
+    /// Closes a tunnel that no network uses any more.
+    pub(super) fn close_tunnel(&mut self, at: (IpAddr, u16), switch: &Switch, workers: &mut Workers) -> Result<(), Error> {
+        if let Some(tunnel) = self.tunnels.remove(&at) {
+            tunnel.close(switch, workers);
+            self.leave_to_tunnels()?;
+        }
+        Ok(())
+    }
+
+    /// Datagrams of tunnels reach their sockets, and the uplink port does not see them.
+    fn leave_to_tunnels(&mut self) -> Result<(), Error> {
+        let at: Vec<(IpAddr, u16)> = self.tunnels.keys().copied().collect();
+        self.takeover.set_overlay(&at)?;
+        let datagrams = at.iter().map(|(address, port)| SocketAddr::new(*address, *port)).collect();
+        self.socket.leave_out(&LeftOut { datagrams, sources: Vec::new() }).map_err(|error| Error::io("filter the uplink", error))
+    }
+
+    /// While there is a transparent network, frames for other hardware addresses are received, and groups reach everybody.
+    pub(super) fn set_transparent(&mut self, network: Guid, transparent: bool, switch: &Switch) -> Result<(), Error> {
+        match transparent {
+            true => self.transparent.insert(network),
+            false => self.transparent.remove(&network),
+        };
+        let any = !self.transparent.is_empty();
+        let promiscuous = self.socket.set_promiscuous(any);
+        promiscuous.map_err(|error| Error::io(format!("receive all frames of {}", self.takeover.adapter()), error))?;
+        let flood = if any { Flood::Everybody } else { Flood::Listed };
+        let name = self.takeover.adapter().to_owned();
+        switch.change_domain(self.site.wire_domain, DomainSpec { name, flood, other_protocols: any })?;
+        Ok(())
+    }
+
+    /// Gives the node routes to what is behind the switch.
+    pub(super) fn want_routes(&mut self, before: &[IpNet], after: &[IpNet]) -> Result<(), Error> {
+        for prefix in after.iter().filter(|prefix| !before.contains(prefix)) {
+            self.add_route(*prefix)?;
+            *self.host_routes.entry(*prefix).or_default() += 1;
+        }
+        for prefix in before.iter().filter(|prefix| !after.contains(prefix)) {
+            let Some(count) = self.host_routes.get_mut(prefix) else { continue };
+            *count -= 1;
+            if *count == 0 {
+                self.host_routes.remove(prefix);
+                // The route may have gone with its link.
+                _ = self.netlink.delete_route(&self.route(*prefix));
+            }
+        }
+        Ok(())
+    }
+
+    fn add_route(&self, prefix: IpNet) -> Result<(), Error> {
+        Ok(self.netlink.replace_route(&self.route(prefix))?)
+    }
+
+    fn route(&self, prefix: IpNet) -> Route {
+        let hop = Hop { index: self.takeover.vnic_index(), gateway: None, onlink: false, weight: 0 };
+        let source = self.site.address_like(Ip::from(prefix.addr())).map(IpAddr::from);
+        let mut route = Route::new(prefix, hop, HOST_ROUTE_METRIC);
+        route.source = source;
+        // Not what marks the copies of the adapter's routes: those come and go with the originals.
+        route.protocol = HOST_ROUTE_PROTOCOL;
+        route
+    }
+
+    /// Lets the node route for endpoints whose gateway it is.
+    pub(super) fn forward(&mut self) {
+        if self.forwards {
+            return;
+        }
+        self.forwards = true;
+        super::gateway::let_forward(&self.vnic_name, self.site.addresses.iter().any(|prefix| prefix.addr().is_ipv6()));
+    }
+
+    /// Gives the adapter back to the node.
+    pub(super) fn give_back(self, switch: &Switch, workers: &mut Workers) -> Result<(), Error> {
+        for (_, tunnel) in self.tunnels {
+            tunnel.close(switch, workers);
+        }
+        let name = self.takeover.adapter().to_owned();
+        let outcome = self.takeover.give_back();
+        dismantle(&self.site, switch, workers);
+        tracing::info!(adapter = name, "the adapter is given back");
+        Ok(outcome?)
+    }
+}
+
+/// Above those that the kernel makes itself, so that a route that somebody set by hand is preferred.
+const HOST_ROUTE_METRIC: u32 = 512;
+
+/// What marks them in the routing table.
+const HOST_ROUTE_PROTOCOL: u8 = 85;
+
+fn no_adapter(interface: &str) -> Error {
+    Error::Message(format!(
+        "this machine has no network interface {interface:?}; see `ip link`, or name another one with `transom hnsd --adapter`"
+    ))
+}
+
+fn addresses(netlink: &Netlink, index: u32) -> Result<Vec<IpNet>, Error> {
+    let mut addresses: Vec<IpNet> = netlink.addresses(index)?.into_iter().map(|address| address.network).collect();
+    // Those of the link alone come last: they identify nobody elsewhere.
+    addresses.sort_by_key(|prefix| matches!(prefix.addr(), IpAddr::V6(address) if address.is_unicast_link_local()));
+    Ok(addresses)
+}
+
+/// Makes domains, ports and all that the adapter needs in the switch.
+fn prepare(name: &str, link: &Link, addresses: Vec<IpNet>, switch: &Switch, options: &Options) -> Result<AdapterSite, Error> {
+    let wire_domain = switch.add_domain(DomainSpec { name: name.to_owned(), flood: Flood::Listed, other_protocols: false });
+    let host_domain = switch.add_domain(DomainSpec { name: host::uplink::alias(name), flood: Flood::Listed, other_protocols: false });
+    let mtu = u16::try_from(link.mtu).unwrap_or(u16::MAX);
+    let port = |name: String, kind, domain, addresses| PortSpec {
+        name,
+        kind,
+        mac: link.mac,
+        addresses,
+        domain,
+        mtu,
+        hidden_behind: None,
+        hairpin: false,
+        program: ProgramSpec::default(),
+    };
+    let uplink = switch.add_port(port(name.to_owned(), PortKind::Uplink, wire_domain, Vec::new()))?;
+    let host = switch.add_port(port(host::uplink::alias(name), PortKind::Nic, host_domain, Vec::new()))?;
+    switch.list_port(wire_domain, host, true)?;
+    switch.list_port(host_domain, uplink, true)?;
+    let underlay = switch.add_underlay(UnderlaySpec { uplink, mac: link.mac, routes: Vec::new() });
+    let pool = switch.add_pool(NatPoolSpec { ports: options.nat_ports.clone() });
+    Ok(AdapterSite { uplink, host, wire_domain, host_domain, underlay, pool, mac: link.mac, addresses, mtu })
+}
+
+fn dismantle(site: &AdapterSite, switch: &Switch, workers: &mut Workers) {
+    for port in [site.uplink, site.host] {
+        workers.detach(port);
+        _ = switch.remove_port(port);
+    }
+    _ = switch.remove_underlay(site.underlay);
+    _ = switch.remove_pool(site.pool);
+    _ = switch.remove_domain(site.wire_domain);
+    _ = switch.remove_domain(site.host_domain);
+}

@@ -1,0 +1,156 @@
+//! What documents ask for, made true: ports, rules, NICs.
+//!
+//! The fabric remembers every document it was given with its revision, so that whoever programs it can find out what it has.
+
+mod endpoint;
+pub(super) mod installed;
+mod namespace;
+mod network;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hcn::Guid;
+use hcn::api::Kind;
+use hns::profile::{Defect, Limit};
+use vfp::Switch;
+
+use super::Options;
+use super::adapter::Adapter;
+use super::api::{ApplyRequest, HeldObject, OrderMessage};
+use super::error::Error;
+use super::worker::{Shared, Workers};
+use endpoint::EndpointState;
+use namespace::NamespaceState;
+use network::NetworkState;
+
+/// Everything vswitchd has made.
+pub(super) struct Fabric {
+    options: Options,
+    switch: Arc<Switch>,
+    pub(super) workers: Workers,
+    limits: Vec<Limit>,
+    defects: Vec<Defect>,
+    held: BTreeMap<(Kind, Guid), u64>,
+    instance: Guid,
+    pub(super) adapters: BTreeMap<String, Adapter>,
+    networks: HashMap<Guid, NetworkState>,
+    endpoints: HashMap<Guid, EndpointState>,
+    namespaces: HashMap<Guid, NamespaceState>,
+}
+
+/// Takes the lock. Whoever panicked with it left a fabric whose parts are each whole; hnsd finds out what is missing.
+pub(super) fn lock(fabric: &Arc<Mutex<Fabric>>) -> MutexGuard<'_, Fabric> {
+    fabric.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn read<T: hcn::Field>(document: serde_json::Value) -> hcn::error::Result<T> {
+    T::read(document, &hcn::Path::Root)
+}
+
+impl Fabric {
+    pub(super) fn new(options: Options, switch: Arc<Switch>, workers: Workers) -> Self {
+        Self {
+            options,
+            switch,
+            workers,
+            limits: Vec::new(),
+            defects: Vec::new(),
+            held: BTreeMap::new(),
+            instance: Guid::new_v4(),
+            adapters: BTreeMap::new(),
+            networks: HashMap::new(),
+            endpoints: HashMap::new(),
+            namespaces: HashMap::new(),
+        }
+    }
+
+    /// What workers and views need.
+    pub(super) fn shared(&self) -> Shared {
+        self.workers.shared.clone()
+    }
+
+    /// Which vswitchd this is.
+    pub(super) fn instance(&self) -> Guid {
+        self.instance
+    }
+
+    /// Every object with the number of the change that made it so.
+    pub(super) fn inventory(&self) -> Vec<HeldObject> {
+        let object =
+            |((kind, id), revision): (&(Kind, Guid), &u64)| HeldObject { kind: kind.name().to_owned(), id: *id, revision: *revision };
+        self.held.iter().map(object).collect()
+    }
+
+    /// Does what the orders say, each by itself.
+    pub(super) fn apply(&mut self, request: &ApplyRequest) -> Vec<Option<String>> {
+        self.follow_build(request);
+        let outcome = |order: &OrderMessage| {
+            let outcome = self.apply_one(order);
+            if let Err(error) = &outcome {
+                tracing::warn!(kind = order.kind, id = %order.id, %error, "an order could not be done");
+            }
+            outcome.err().map(|error| error.to_string())
+        };
+        request.orders.iter().map(outcome).collect()
+    }
+
+    /// The build that hnsd runs as decides what the rules leave out. Where it changed, everything is compiled anew.
+    fn follow_build(&mut self, request: &ApplyRequest) {
+        let limits: Vec<Limit> =
+            Limit::ALL.iter().copied().filter(|limit| request.limits.iter().any(|name| name == limit.name())).collect();
+        let defects: Vec<Defect> =
+            Defect::ALL.iter().copied().filter(|defect| request.defects.iter().any(|name| name == defect.name())).collect();
+        if (&limits, &defects) == (&self.limits, &self.defects) {
+            return;
+        }
+        (self.limits, self.defects) = (limits, defects);
+        let networks: Vec<Guid> = self.networks.keys().copied().collect();
+        for id in networks {
+            if let Err(error) = self.refresh_network(id) {
+                tracing::warn!(%id, %error, "a network could not be compiled for the new build");
+            }
+        }
+    }
+
+    fn apply_one(&mut self, order: &OrderMessage) -> Result<(), Error> {
+        let kind = Kind::from_name(&order.kind).ok_or_else(|| Error::Message(format!("{:?} is no kind of object", order.kind)))?;
+        let Some(revision) = order.revision else {
+            self.remove(kind, order.id)?;
+            self.held.remove(&(kind, order.id));
+            return Ok(());
+        };
+        let document = order.document.clone().ok_or_else(|| Error::Message(format!("the order for {} has no Document", order.id)))?;
+        let unreadable = |error: hcn::Error| Error::Message(format!("the document of {} cannot be read: {error}", order.id));
+        // Until it is done, the object counts as not there, so that it is asked for again.
+        self.held.remove(&(kind, order.id));
+        match kind {
+            Kind::Network => self.put_network(read(document).map_err(unreadable)?, order.interface.clone())?,
+            Kind::Endpoint => self.put_endpoint(read(document).map_err(unreadable)?)?,
+            Kind::Namespace => self.put_namespace(read(document).map_err(unreadable)?)?,
+            Kind::LoadBalancer | Kind::Route | Kind::GuestNetworkService => {}
+        }
+        self.held.insert((kind, order.id), revision);
+        Ok(())
+    }
+
+    fn remove(&mut self, kind: Kind, id: Guid) -> Result<(), Error> {
+        match kind {
+            Kind::Network => self.remove_network(id),
+            Kind::Endpoint => self.remove_endpoint(id),
+            Kind::Namespace => self.remove_namespace(id),
+            Kind::LoadBalancer | Kind::Route | Kind::GuestNetworkService => Ok(()),
+        }
+    }
+
+    /// Gives adapters back and stops moving packets. NICs of endpoints stay, for the next one to take up.
+    pub(super) fn shut_down(&mut self) {
+        for (name, adapter) in std::mem::take(&mut self.adapters) {
+            if let Err(error) = adapter.give_back(&self.switch, &mut self.workers) {
+                tracing::warn!(adapter = name, %error, "an adapter could not be given back");
+            }
+        }
+        self.networks.clear();
+        self.workers.stop();
+    }
+}

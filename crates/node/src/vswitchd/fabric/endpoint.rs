@@ -1,0 +1,135 @@
+//! Endpoints: a port with a NIC in a namespace, or a way to another node.
+
+use hcn::Guid;
+use hcn::endpoint::Endpoint;
+use hns::compile;
+use vfp::PortId;
+
+use super::Fabric;
+use super::installed::Installed;
+use crate::vswitchd::attachment::Attachment;
+use crate::vswitchd::error::Error;
+
+/// An endpoint that is made true.
+pub(super) struct EndpointState {
+    pub(super) document: Endpoint,
+    rules: Installed,
+    attached: Option<Attached>,
+}
+
+struct Attached {
+    port: PortId,
+    namespace: Guid,
+    nic: Attachment,
+}
+
+impl EndpointState {
+    pub(super) fn is_attached(&self) -> bool {
+        self.attached.is_some()
+    }
+
+    pub(super) fn is_attached_to(&self, namespace: Guid) -> bool {
+        self.attached.as_ref().is_some_and(|attached| attached.namespace == namespace)
+    }
+}
+
+impl Fabric {
+    pub(super) fn put_endpoint(&mut self, document: Endpoint) -> Result<(), Error> {
+        let id = document.id;
+        if !self.networks.contains_key(&document.network) {
+            return Err(Error::Message(format!("the endpoint's network {} is not there", document.network)));
+        }
+        match self.endpoints.get_mut(&id) {
+            Some(state) => state.document = document,
+            None => {
+                self.endpoints.insert(id, EndpointState { document, rules: Installed::default(), attached: None });
+            }
+        }
+        self.refresh_endpoint(id)
+    }
+
+    /// Compiles an endpoint anew, and puts in force what differs.
+    pub(super) fn refresh_endpoint(&mut self, id: Guid) -> Result<(), Error> {
+        let Some(state) = self.endpoints.get(&id) else { return Ok(()) };
+        let document = state.document.clone();
+        if document.is_remote() {
+            return self.refresh_remote(&document);
+        }
+        let namespace = document.namespace;
+        let elsewhere = state.attached.as_ref().is_some_and(|attached| attached.namespace != namespace);
+        if elsewhere || namespace.is_nil() {
+            self.detach(id);
+        }
+        match !namespace.is_nil() && self.namespaces.contains_key(&namespace) {
+            true => self.attach(&document),
+            // Not in a namespace yet, or in one that is still to come.
+            false => Ok(()),
+        }
+    }
+
+    fn refresh_remote(&mut self, document: &Endpoint) -> Result<(), Error> {
+        let Some(network) = self.networks.get(&document.network) else { return Ok(()) };
+        let rules = compile::endpoint::remote_rules(document, &network.document, &network.site)?;
+        let Some(state) = self.endpoints.get_mut(&document.id) else { return Ok(()) };
+        state.rules.replace(&self.switch, &network.site, rules)
+    }
+
+    /// Makes the port and the NIC of an endpoint, or changes those that are there.
+    fn attach(&mut self, document: &Endpoint) -> Result<(), Error> {
+        let Some(network) = self.networks.get(&document.network) else { return Ok(()) };
+        let spec = compile::endpoint::port(document, &network.document, &network.site)?;
+        let plan = compile::endpoint::nic(document, &network.document, &network.site)?;
+        let Some(state) = self.endpoints.get_mut(&document.id) else { return Ok(()) };
+        let Some(namespace) = self.namespaces.get(&document.namespace) else { return Ok(()) };
+        let port = match &mut state.attached {
+            Some(attached) => {
+                self.switch.change_port(attached.port, spec)?;
+                attached.nic.configure(&plan)?;
+                attached.port
+            }
+            None => {
+                let nic = Attachment::open(document, &namespace.open()?)?;
+                let port = self.switch.add_port(spec)?;
+                self.workers.attach(port, nic.nic());
+                state.attached = Some(Attached { port, namespace: document.namespace, nic });
+                let configured = state.attached.as_mut().map_or(Ok(()), |attached| attached.nic.configure(&plan));
+                if let Err(error) = configured {
+                    self.detach(document.id);
+                    return Err(error);
+                }
+                port
+            }
+        };
+        let rules = compile::endpoint::rules(document, &network.document, &network.site, port)?;
+        let Some(state) = self.endpoints.get_mut(&document.id) else { return Ok(()) };
+        state.rules.replace(&self.switch, &network.site, rules)?;
+        self.refresh_mappings(document.network)
+    }
+
+    /// Takes the NIC of an endpoint away, and its port.
+    pub(super) fn detach(&mut self, id: Guid) {
+        let Some(state) = self.endpoints.get_mut(&id) else { return };
+        state.rules.remove(&self.switch);
+        let Some(attached) = state.attached.take() else { return };
+        let network = state.document.network;
+        attached.nic.remove();
+        self.workers.detach(attached.port);
+        _ = self.switch.remove_port(attached.port);
+        if let Err(error) = self.refresh_mappings(network) {
+            tracing::warn!(%id, %error, "port mappings could not be changed");
+        }
+    }
+
+    pub(super) fn remove_endpoint(&mut self, id: Guid) -> Result<(), Error> {
+        self.detach(id);
+        if let Some(mut state) = self.endpoints.remove(&id) {
+            state.rules.remove(&self.switch);
+        }
+        Ok(())
+    }
+
+    /// The port of an endpoint, while it is attached.
+    pub(in crate::vswitchd) fn port_of(&self, id: Guid) -> Option<PortId> {
+        self.endpoints.get(&id)?.attached.as_ref().map(|attached| attached.port)
+    }
+}

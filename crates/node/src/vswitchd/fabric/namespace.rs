@@ -1,0 +1,69 @@
+//! Namespaces: HCN's are network namespaces of this machine, by the same name.
+
+use std::io;
+use std::path::PathBuf;
+
+use hcn::Guid;
+use hcn::namespace::Namespace;
+use host::namespace;
+
+use super::Fabric;
+use crate::vswitchd::error::Error;
+
+/// A namespace that is there.
+pub(super) struct NamespaceState {
+    pub(super) document: Namespace,
+    /// Its file; none for the node's own.
+    pub(super) path: Option<PathBuf>,
+}
+
+impl NamespaceState {
+    /// The namespace itself.
+    pub(super) fn open(&self) -> Result<namespace::Namespace, Error> {
+        let opened = match &self.path {
+            Some(path) => namespace::open(path),
+            None => namespace::current(),
+        };
+        opened.map_err(|error| Error::io(format!("enter the namespace {}", self.document.id), error))
+    }
+}
+
+impl Fabric {
+    pub(super) fn put_namespace(&mut self, document: Namespace) -> Result<(), Error> {
+        let id = document.id;
+        let path = match document.namespace_type.is_default() {
+            true => None,
+            false => Some(self.options.namespace_dir.join(id.to_string())),
+        };
+        if path.is_some() {
+            let made = namespace::create(&self.options.namespace_dir, &id.to_string());
+            let made = made.map_err(|error| Error::io(format!("make the namespace {id}"), error))?;
+            // Programs in it talk to themselves at 127.0.0.1, as everywhere.
+            loopback_up(&made)?;
+        }
+        self.namespaces.insert(id, NamespaceState { document, path });
+        let waiting: Vec<Guid> =
+            self.endpoints.values().filter(|endpoint| endpoint.document.namespace == id).map(|endpoint| endpoint.document.id).collect();
+        waiting.into_iter().try_for_each(|endpoint| self.refresh_endpoint(endpoint))
+    }
+
+    pub(super) fn remove_namespace(&mut self, id: Guid) -> Result<(), Error> {
+        let inside: Vec<Guid> =
+            self.endpoints.values().filter(|endpoint| endpoint.is_attached_to(id)).map(|endpoint| endpoint.document.id).collect();
+        inside.into_iter().for_each(|endpoint| self.detach(endpoint));
+        let Some(state) = self.namespaces.remove(&id) else { return Ok(()) };
+        let Some(path) = state.path else { return Ok(()) };
+        match namespace::delete(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(format!("delete the namespace {id}"), error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn loopback_up(namespace: &namespace::Namespace) -> Result<(), Error> {
+    let netlink = host::netlink::Netlink::open_in(namespace)?;
+    match netlink.link_by_name("lo")? {
+        Some(loopback) if !loopback.up => Ok(netlink.set_up(loopback.index)?),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,220 @@
+//! What the switch needs to be told while it runs: neighbours' hardware addresses, changes of adapters, and the time.
+
+use std::collections::{BTreeSet, HashMap};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use host::netlink::{Change, Monitor, Neighbour};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use vfp::{PortId, UnderlayId};
+use wire::Ip;
+
+use super::error::Error;
+use super::fabric::{self, Fabric};
+use super::worker::Shared;
+
+/// Something that workers, or the kernel, leave to be done.
+pub(super) enum Event {
+    /// A packet waits for the hardware address of its next hop.
+    Unresolved(Unresolved),
+    /// The kernel's network settings have changed.
+    Changed(Vec<Change>),
+}
+
+/// A packet that waits for the hardware address of its next hop.
+pub(super) struct Unresolved {
+    pub(super) underlay: UnderlayId,
+    pub(super) next_hop: Ip,
+    pub(super) port: PortId,
+    /// The packet, or nothing where it is not worth keeping.
+    pub(super) frame: Vec<u8>,
+}
+
+/// How often old connections are looked for, and neighbours asked for again.
+const ROUND: Duration = Duration::from_millis(250);
+
+/// How many connections are looked at in one round.
+const SWEEP: usize = 16_384;
+
+/// How often a neighbour that is in use is confirmed.
+const CONFIRM: Duration = Duration::from_secs(15);
+
+/// How many packets may wait for one neighbour, and for how long.
+const WAITING_MAX: usize = 16;
+const WAITING: Duration = Duration::from_secs(3);
+
+/// The threads.
+pub(super) struct Running {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Running {
+    pub(super) fn stop(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads {
+            _ = thread.join();
+        }
+    }
+}
+
+/// Starts them.
+pub(super) fn start(fabric: Arc<Mutex<Fabric>>) -> Result<Running, Error> {
+    let (shared, events) = {
+        let mut fabric = fabric::lock(&fabric);
+        (fabric.shared(), fabric.workers.events.take())
+    };
+    let events = events.ok_or_else(|| Error::Message("the resolver runs already".into()))?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let monitor = Monitor::open()?;
+    let (following, resolving, sink) = (stop.clone(), stop.clone(), shared.events());
+    let mut resolver = Resolver { fabric, shared, neighbours: HashMap::new(), confirmed: Instant::now() };
+    let thread = |name: &str, task: Box<dyn FnOnce() + Send>| {
+        let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(task);
+        spawned.map_err(|error| Error::io(format!("start the thread {name}"), error))
+    };
+    let threads = vec![
+        thread("monitor", Box::new(move || follow(&monitor, &sink, &following)))?,
+        thread("resolver", Box::new(move || resolver.run(&events, &resolving)))?,
+    ];
+    Ok(Running { stop, threads })
+}
+
+fn follow(monitor: &Monitor, sink: &SyncSender<Event>, stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        let mut ready = [PollFd::new(monitor.as_fd(), PollFlags::POLLIN)];
+        _ = poll(&mut ready, PollTimeout::try_from(ROUND).unwrap_or(PollTimeout::ZERO));
+        match monitor.receive() {
+            Ok(changes) if !changes.is_empty() => _ = sink.send(Event::Changed(changes)),
+            Ok(_) => {}
+            Err(error) => {
+                tracing::error!(%error, "changes of the machine are not followed any more");
+                return;
+            }
+        }
+    }
+}
+
+struct Resolver {
+    fabric: Arc<Mutex<Fabric>>,
+    shared: Shared,
+    neighbours: HashMap<(UnderlayId, Ip), Wanted>,
+    confirmed: Instant,
+}
+
+/// A neighbour that packets go to.
+struct Wanted {
+    asked: Instant,
+    known: bool,
+    waiting: Vec<(PortId, Vec<u8>)>,
+}
+
+impl Resolver {
+    fn run(&mut self, events: &Receiver<Event>, stop: &AtomicBool) {
+        let mut swept = Instant::now();
+        while !stop.load(Ordering::Relaxed) {
+            match events.recv_timeout(ROUND) {
+                Ok(Event::Unresolved(packet)) => self.want(packet),
+                Ok(Event::Changed(changes)) => self.note(changes),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if swept.elapsed() >= ROUND {
+                swept = Instant::now();
+                self.shared.switch.sweep(self.shared.now(), SWEEP);
+                self.tidy();
+            }
+        }
+    }
+
+    fn want(&mut self, packet: Unresolved) {
+        let key = (packet.underlay, packet.next_hop);
+        let now = Instant::now();
+        let first = !self.neighbours.contains_key(&key);
+        let wanted = self.neighbours.entry(key).or_insert_with(|| Wanted { asked: now, known: false, waiting: Vec::new() });
+        if wanted.waiting.len() < WAITING_MAX && !packet.frame.is_empty() {
+            wanted.waiting.push((packet.port, packet.frame));
+        }
+        if first || wanted.asked.elapsed() >= Duration::from_secs(1) {
+            wanted.asked = now;
+            self.ask(key);
+        }
+    }
+
+    /// Lets the kernel find a neighbour, which tells of it when it has; or takes what it knows already.
+    fn ask(&mut self, (underlay, next_hop): (UnderlayId, Ip)) {
+        let address = std::net::IpAddr::from(next_hop);
+        let known = {
+            let fabric = fabric::lock(&self.fabric);
+            let Some(adapter) = fabric.adapters.values().find(|adapter| adapter.site.underlay == underlay) else { return };
+            let known = adapter.netlink().neighbours(adapter.index()).unwrap_or_default();
+            if let Err(error) = adapter.netlink().resolve(adapter.index(), address) {
+                tracing::debug!(%error, %address, "a neighbour could not be asked for");
+            }
+            known.into_iter().find(|neighbour| neighbour.address == address && neighbour.mac.is_some() && !neighbour.failed)
+        };
+        if let Some(neighbour) = known {
+            self.learn(underlay, &neighbour);
+        }
+    }
+
+    fn note(&mut self, changes: Vec<Change>) {
+        let adapters: Vec<(String, u32, UnderlayId)> = {
+            let fabric = fabric::lock(&self.fabric);
+            fabric.adapters.iter().map(|(name, adapter)| (name.clone(), adapter.index(), adapter.site.underlay)).collect()
+        };
+        let mut changed = BTreeSet::new();
+        for change in changes {
+            let index = match &change {
+                Change::Link(link) | Change::LinkGone(link) => link.index,
+                Change::Address(index, _) | Change::AddressGone(index, _) => *index,
+                Change::Route(route) | Change::RouteGone(route) => route.hops.first().map_or(0, |hop| hop.index),
+                Change::Neighbour(neighbour) | Change::NeighbourGone(neighbour) => {
+                    if let Some((_, _, underlay)) = adapters.iter().find(|(_, index, _)| *index == neighbour.index) {
+                        let gone = matches!(change, Change::NeighbourGone(_));
+                        self.learn(*underlay, &Neighbour { mac: neighbour.mac.filter(|_| !gone), ..neighbour.clone() });
+                    }
+                    continue;
+                }
+                Change::Lost => {
+                    changed.extend(adapters.iter().map(|(name, ..)| name.clone()));
+                    continue;
+                }
+            };
+            changed.extend(adapters.iter().filter(|(_, own, _)| *own == index).map(|(name, ..)| name.clone()));
+        }
+        for name in changed {
+            fabric::lock(&self.fabric).refresh_adapter(&name);
+        }
+    }
+
+    fn learn(&mut self, underlay: UnderlayId, neighbour: &Neighbour) {
+        let next_hop = Ip::from(neighbour.address);
+        let Some(wanted) = self.neighbours.get_mut(&(underlay, next_hop)) else { return };
+        let mac = neighbour.mac.filter(|_| !neighbour.failed);
+        wanted.known = mac.is_some();
+        if self.shared.switch.set_neighbour(underlay, next_hop, mac).is_err() {
+            self.neighbours.remove(&(underlay, next_hop));
+            return;
+        }
+        if mac.is_some() {
+            let waiting = std::mem::take(&mut wanted.waiting);
+            let fabric = fabric::lock(&self.fabric);
+            waiting.into_iter().for_each(|(port, frame)| fabric.workers.inject(port, frame));
+        }
+    }
+
+    /// Forgets neighbours that do not answer, and confirms those that did.
+    fn tidy(&mut self) {
+        self.neighbours.retain(|_, wanted| wanted.known || wanted.asked.elapsed() < WAITING);
+        if self.confirmed.elapsed() >= CONFIRM {
+            self.confirmed = Instant::now();
+            let known: Vec<(UnderlayId, Ip)> = self.neighbours.keys().copied().collect();
+            known.into_iter().for_each(|key| self.ask(key));
+        }
+    }
+}

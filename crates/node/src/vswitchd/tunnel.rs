@@ -1,0 +1,95 @@
+//! A tunnel over the underlay, shared by all overlay networks with the same provider address and port.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use hns::compile::AdapterSite;
+use host::nic::udp_tunnel::{UdpTunnel, UdpTunnelOptions};
+use vfp::{Action, Conditions, DomainId, DropReason, GroupSpec, LayerSpec, PortId, PortKind, PortSpec, ProgramSpec, RuleSpec, Switch};
+use wire::TunnelKind;
+
+use super::error::Error;
+use super::worker::Workers;
+
+/// What outer headers and the inner Ethernet header take of the adapter's MTU.
+const OVERHEAD_V4: u16 = 50;
+const OVERHEAD_V6: u16 = 70;
+
+/// An open tunnel.
+pub(super) struct Tunnel {
+    pub(super) port: PortId,
+    spec: PortSpec,
+    networks: BTreeMap<u32, (String, DomainId)>,
+}
+
+impl Tunnel {
+    pub(super) fn open(
+        (address, port): (IpAddr, u16),
+        adapter: &str,
+        site: &AdapterSite,
+        switch: &Switch,
+        workers: &mut Workers,
+    ) -> Result<Self, Error> {
+        let options = UdpTunnelOptions { adapter: Some(adapter.to_owned()), ..UdpTunnelOptions::new(TunnelKind::Vxlan, address, port) };
+        let tunnel = UdpTunnel::open(&options)?;
+        let overhead = if address.is_ipv4() { OVERHEAD_V4 } else { OVERHEAD_V6 };
+        let spec = PortSpec {
+            name: format!("VXLAN {}", std::net::SocketAddr::new(address, port)),
+            kind: PortKind::Tunnel,
+            mac: site.mac,
+            addresses: Vec::new(),
+            domain: site.wire_domain,
+            mtu: site.mtu.saturating_sub(overhead),
+            hidden_behind: None,
+            hairpin: false,
+            program: program(&BTreeMap::new()),
+        };
+        let port = switch.add_port(spec.clone())?;
+        workers.shared.malformed.put(port, tunnel.malformed());
+        workers.attach(port, tunnel.into_nic());
+        Ok(Self { port, spec, networks: BTreeMap::new() })
+    }
+
+    /// Leads what arrives of a virtual network to a domain.
+    pub(super) fn lead(&mut self, vni: u32, name: &str, domain: DomainId, switch: &Switch) -> Result<(), Error> {
+        match self.networks.get(&vni) {
+            Some((_, other)) if *other == domain => return Ok(()),
+            Some((other, _)) => {
+                let cause = format!("virtual network {vni} is the network {other:?} on this tunnel already; give one of them another VSID");
+                return Err(Error::Message(cause));
+            }
+            None => {}
+        }
+        self.networks.insert(vni, (name.to_owned(), domain));
+        self.program(switch)
+    }
+
+    /// Leads nothing to a domain any more. `true` if no network is left.
+    pub(super) fn leave(&mut self, domain: DomainId, switch: &Switch) -> Result<bool, Error> {
+        self.networks.retain(|_, (_, other)| *other != domain);
+        self.program(switch)?;
+        Ok(self.networks.is_empty())
+    }
+
+    fn program(&mut self, switch: &Switch) -> Result<(), Error> {
+        self.spec.program = program(&self.networks);
+        Ok(switch.change_port(self.port, self.spec.clone())?)
+    }
+
+    pub(super) fn close(self, switch: &Switch, workers: &mut Workers) {
+        workers.shared.malformed.remove(self.port);
+        workers.detach(self.port);
+        _ = switch.remove_port(self.port);
+    }
+}
+
+/// Frames of a virtual network are popped into its domain; those of any other are dropped.
+fn program(networks: &BTreeMap<u32, (String, DomainId)>) -> ProgramSpec {
+    let pop = |(vni, (name, domain)): (&u32, &(String, DomainId))| {
+        RuleSpec::new(format!("{name} {vni}"), 10, Conditions::of_vni(*vni), Action::Pop { domain: *domain })
+    };
+    let mut rules: Vec<RuleSpec> = networks.iter().map(pop).collect();
+    rules.push(RuleSpec::new("unknown", 1000, Conditions::any(), Action::Block(DropReason::UnknownVni)));
+    let outward = vec![GroupSpec { name: "vni".into(), rules }];
+    ProgramSpec { layers: vec![LayerSpec { name: "encapsulation".into(), stateful: false, outward, inward: Vec::new() }] }
+}

@@ -1,0 +1,200 @@
+//! Finding the first rule that matches, at a cost that hardly grows with the number of rules.
+//!
+//! Rules that ask for one thing only (a destination prefix, a frame address, a virtual network, or a service's address,
+//! protocol and port) are found by hash. All others go through one bit vector per dimension: the bits of the rules that accept this
+//! packet's source, destination, ports and protocol are and-ed, and the first bit left is the rule.
+
+mod bits;
+mod dimension;
+mod vector;
+
+use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use wire::{FlowId, Ip, MacAddress};
+
+use crate::condition::{AddressMatch, Conditions};
+use crate::rule::Rule;
+use vector::Vector;
+
+/// What conditions look at.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Subject {
+    pub(crate) id: FlowId,
+    pub(crate) source_mac: MacAddress,
+    pub(crate) destination_mac: MacAddress,
+    pub(crate) ether_type: u16,
+    pub(crate) vni: Option<u32>,
+}
+
+/// Precedence: priority, then age.
+pub(crate) type Rank = (u16, u64);
+
+/// A rule with its precedence.
+#[derive(Clone, Debug)]
+pub(crate) struct Ranked {
+    pub(crate) rank: Rank,
+    pub(crate) rule: Arc<Rule>,
+}
+
+/// Rules by what they ask for.
+#[derive(Debug, Default)]
+pub(crate) struct Classifier {
+    /// By length of the prefix, then by the prefix.
+    by_destination: BTreeMap<u8, HashMap<u128, Vec<Ranked>>>,
+    by_destination_mac: HashMap<MacAddress, Vec<Ranked>>,
+    by_vni: HashMap<u32, Vec<Ranked>>,
+    by_service: HashMap<(Ip, u8, u16), Vec<Ranked>>,
+    rest: Vector,
+    next_age: u64,
+}
+
+/// What a rule asks for, if it is one thing only.
+enum Shape {
+    Destination(u8, u128),
+    DestinationMac(MacAddress),
+    Vni(u32),
+    Service(Ip, u8, u16),
+    Any,
+}
+
+/// A prefix as a length and the bits that count, both for addresses as one number.
+pub(crate) fn key(prefix: &IpNet) -> (u8, u128) {
+    let address = Ip::from(prefix.addr());
+    let bits = address.prefix_bits(prefix.prefix_len());
+    (bits, address.0 & mask(bits))
+}
+
+pub(crate) const fn mask(bits: u8) -> u128 {
+    match bits {
+        0 => 0,
+        bits => u128::MAX << (128 - bits as u32),
+    }
+}
+
+fn shape(conditions: &Conditions) -> Shape {
+    let Conditions { protocols, sources, destinations, source_ports, destination_ports, source_macs, destination_macs, vni, ether_types } =
+        conditions;
+    if !(sources.is_empty() && source_ports.is_empty() && source_macs.is_empty() && ether_types.is_empty()) {
+        return Shape::Any;
+    }
+    let service = (protocols.as_slice(), destinations.as_slice(), destination_ports.as_slice(), destination_macs.as_slice(), vni);
+    match service {
+        ([], [AddressMatch::Prefix(prefix)], [], [], None) => {
+            let (bits, address) = key(prefix);
+            Shape::Destination(bits, address)
+        }
+        ([], [], [], [mac], None) => Shape::DestinationMac(*mac),
+        ([], [], [], [], Some(vni)) => Shape::Vni(*vni),
+        ([protocol], [AddressMatch::Prefix(prefix)], [ports], [], None)
+            if prefix.prefix_len() == prefix.max_prefix_len() && ports.start() == ports.end() =>
+        {
+            Shape::Service(Ip::from(prefix.addr()), *protocol, *ports.start())
+        }
+        _ => Shape::Any,
+    }
+}
+
+/// Adds to a bucket, kept in order of precedence.
+fn put(bucket: &mut Vec<Ranked>, ranked: Ranked) {
+    let at = bucket.partition_point(|other| other.rank < ranked.rank);
+    bucket.insert(at, ranked);
+}
+
+impl Classifier {
+    /// All of these rules, the earlier ones first among equals.
+    pub(crate) fn build(rules: &[Arc<Rule>]) -> Self {
+        let mut classifier = Self::default();
+        let mut rest = Vec::new();
+        for rule in rules {
+            classifier.next_age += 1;
+            let ranked = Ranked { rank: (rule.spec.priority, classifier.next_age), rule: rule.clone() };
+            match classifier.bucket(&rule.spec.conditions) {
+                Some(bucket) => put(bucket, ranked),
+                None => rest.push(ranked),
+            }
+        }
+        classifier.rest.extend(rest);
+        classifier
+    }
+
+    /// Adds a rule. The cost does not depend on how many there are, unless the rule is of no simple shape.
+    pub(crate) fn insert(&mut self, rule: Arc<Rule>) {
+        self.next_age += 1;
+        let ranked = Ranked { rank: (rule.spec.priority, self.next_age), rule };
+        match self.bucket(&ranked.rule.spec.conditions) {
+            Some(bucket) => put(bucket, ranked),
+            None => self.rest.insert(ranked),
+        }
+    }
+
+    /// Takes a rule out.
+    pub(crate) fn remove(&mut self, rule: &Arc<Rule>) {
+        match self.bucket(&rule.spec.conditions) {
+            Some(bucket) => bucket.retain(|other| other.rule.id != rule.id),
+            None => self.rest.remove(rule.id),
+        }
+        self.forget_empty(&rule.spec.conditions);
+    }
+
+    fn bucket(&mut self, conditions: &Conditions) -> Option<&mut Vec<Ranked>> {
+        Some(match shape(conditions) {
+            Shape::Destination(bits, address) => self.by_destination.entry(bits).or_default().entry(address).or_default(),
+            Shape::DestinationMac(mac) => self.by_destination_mac.entry(mac).or_default(),
+            Shape::Vni(vni) => self.by_vni.entry(vni).or_default(),
+            Shape::Service(address, protocol, port) => self.by_service.entry((address, protocol, port)).or_default(),
+            Shape::Any => return None,
+        })
+    }
+
+    fn forget_empty(&mut self, conditions: &Conditions) {
+        match shape(conditions) {
+            Shape::Destination(bits, address) => {
+                let Some(table) = self.by_destination.get_mut(&bits) else { return };
+                if table.get(&address).is_some_and(Vec::is_empty) {
+                    table.remove(&address);
+                }
+                if table.is_empty() {
+                    self.by_destination.remove(&bits);
+                }
+            }
+            Shape::DestinationMac(mac) => drop_empty(&mut self.by_destination_mac, &mac),
+            Shape::Vni(vni) => drop_empty(&mut self.by_vni, &vni),
+            Shape::Service(address, protocol, port) => drop_empty(&mut self.by_service, &(address, protocol, port)),
+            Shape::Any => {}
+        }
+    }
+
+    /// The first rule that matches, of those behind `after` in precedence.
+    pub(crate) fn find(&self, subject: &Subject, after: Option<Rank>) -> Option<&Ranked> {
+        let FlowId { destination, protocol, destination_port, .. } = subject.id;
+        let mut best = self.rest.find(subject, after);
+        for bucket in self.buckets(subject, destination, protocol, destination_port) {
+            let candidate = bucket.iter().find(|ranked| after.is_none_or(|after| ranked.rank > after));
+            best = match (best, candidate) {
+                (Some(left), Some(right)) => Some(if right.rank < left.rank { right } else { left }),
+                (left, right) => left.or(right),
+            };
+        }
+        best
+    }
+
+    fn buckets<'a>(&'a self, subject: &Subject, destination: Ip, protocol: u8, port: u16) -> impl Iterator<Item = &'a Vec<Ranked>> {
+        let by_prefix = self.by_destination.iter().filter_map(move |(bits, table)| table.get(&(destination.0 & mask(*bits))));
+        let by_mac = self.by_destination_mac.get(&subject.destination_mac);
+        let by_vni = subject.vni.and_then(|vni| self.by_vni.get(&vni));
+        let by_service = self.by_service.get(&(destination, protocol, port));
+        by_prefix.chain(by_mac).chain(by_vni).chain(by_service)
+    }
+}
+
+fn drop_empty<K: std::hash::Hash + Eq>(table: &mut HashMap<K, Vec<Ranked>>, key: &K) {
+    if table.get(key).is_some_and(Vec::is_empty) {
+        table.remove(key);
+    }
+}
+
+#[cfg(test)]
+mod tests;

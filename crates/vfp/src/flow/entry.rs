@@ -1,0 +1,155 @@
+//! A unified flow: a plain value of fixed size, so that it can live in any kind of table.
+
+use wire::{Encapsulation, Ip, MacAddress, TunnelKind};
+
+use super::key::FlowKey;
+use crate::port::PortId;
+use crate::rule::RuleId;
+use crate::transposition::Transposition;
+
+/// How many words an entry has.
+pub(crate) const WORDS: usize = 24;
+
+/// What is known about the packets of one flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// Which packets.
+    pub(crate) key: FlowKey,
+    /// Where they go.
+    pub(crate) to: PortId,
+    /// The rule that decided so.
+    pub(crate) rule: RuleId,
+    /// The connection they belong to.
+    pub(crate) connection: u32,
+    /// Whether they answer.
+    pub(crate) reply: bool,
+    /// The largest IP packet that can go this way.
+    pub(crate) mtu: u16,
+    /// The generations of the two ports when this was decided.
+    pub(crate) generations: [u32; 2],
+    /// Their new headers.
+    pub(crate) transposition: Transposition,
+    /// Their outer headers.
+    pub(crate) encapsulation: Option<Encapsulation>,
+}
+
+const REPLY: u64 = 1;
+const ENCAPSULATED: u64 = 2;
+
+fn mac_word(mac: MacAddress, rest: u16) -> u64 {
+    let [a, b, c, d, e, f] = mac.0;
+    let [r0, r1] = rest.to_be_bytes();
+    u64::from_be_bytes([a, b, c, d, e, f, r0, r1])
+}
+
+fn mac_of(word: u64) -> (MacAddress, u16) {
+    let [a, b, c, d, e, f, r0, r1] = word.to_be_bytes();
+    (MacAddress([a, b, c, d, e, f]), u16::from_be_bytes([r0, r1]))
+}
+
+fn ip_words(ip: Ip) -> [u64; 2] {
+    [ip.0 as u64, (ip.0 >> 64) as u64]
+}
+
+#[inline]
+fn ip_of(low: u64, high: u64) -> Ip {
+    Ip(u128::from(low) | u128::from(high) << 64)
+}
+
+impl Entry {
+    /// The entry as words; the first eight are the key.
+    pub(crate) fn to_words(self) -> [u64; WORDS] {
+        let Self { key, to, rule, connection, reply, mtu, generations, transposition: t, encapsulation } = self;
+        let flags = if reply { REPLY } else { 0 } | if encapsulation.is_some() { ENCAPSULATED } else { 0 };
+        let outer = encapsulation.unwrap_or_default();
+        let ([s0, s1], [d0, d1]) = (ip_words(t.source), ip_words(t.destination));
+        let ([l0, l1], [r0, r1]) = (ip_words(outer.local), ip_words(outer.remote));
+        let mut words = [0; WORDS];
+        words[..8].copy_from_slice(&key.0);
+        words[8] = u64::from(to.0) << 32 | u64::from(mtu) << 16 | u64::from(t.parts) << 8 | flags;
+        words[9] = u64::from(rule.0) << 32 | u64::from(connection);
+        words[10] = u64::from(generations[0]) << 32 | u64::from(generations[1]);
+        words[11] = mac_word(t.destination_mac, t.address_difference);
+        words[12] = mac_word(t.source_mac, t.port_difference);
+        words[13..17].copy_from_slice(&[s0, s1, d0, d1]);
+        words[17] = u64::from(t.source_port) << 48 | u64::from(t.destination_port) << 32 | u64::from(outer.port) << 16 | outer.kind as u64;
+        words[18] = u64::from(outer.vni);
+        words[19..23].copy_from_slice(&[l0, l1, r0, r1]);
+        words
+    }
+
+    /// The entry that these words are.
+    #[inline]
+    pub(crate) fn from_words(words: &[u64; WORDS]) -> Self {
+        let (destination_mac, address_difference) = mac_of(words[11]);
+        let (source_mac, port_difference) = mac_of(words[12]);
+        let flags = words[8] & 0xff;
+        let encapsulation = (flags & ENCAPSULATED != 0).then(|| Encapsulation {
+            kind: match words[17] & 0xff {
+                1 => TunnelKind::Geneve,
+                2 => TunnelKind::Stt,
+                _ => TunnelKind::Vxlan,
+            },
+            vni: words[18] as u32,
+            local: ip_of(words[19], words[20]),
+            remote: ip_of(words[21], words[22]),
+            port: (words[17] >> 16) as u16,
+        });
+        Self {
+            key: FlowKey([words[0], words[1], words[2], words[3], words[4], words[5], words[6], words[7]]),
+            to: PortId((words[8] >> 32) as u32),
+            rule: RuleId((words[9] >> 32) as u32),
+            connection: words[9] as u32,
+            reply: flags & REPLY != 0,
+            mtu: (words[8] >> 16) as u16,
+            generations: [(words[10] >> 32) as u32, words[10] as u32],
+            transposition: Transposition {
+                parts: (words[8] >> 8) as u8,
+                source_mac,
+                destination_mac,
+                source: ip_of(words[13], words[14]),
+                destination: ip_of(words[15], words[16]),
+                source_port: (words[17] >> 48) as u16,
+                destination_port: (words[17] >> 32) as u16,
+                address_difference,
+                port_difference,
+            },
+            encapsulation,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_survives_the_circle() {
+        let transposition = Transposition {
+            parts: 7,
+            source_mac: MacAddress([1, 2, 3, 4, 5, 6]),
+            destination_mac: MacAddress([7, 8, 9, 10, 11, 12]),
+            source: Ip(u128::MAX / 3),
+            destination: Ip::v4(0x0a00_0001),
+            source_port: 65_535,
+            destination_port: 1,
+            address_difference: 0xfffe,
+            port_difference: 0x1234,
+        };
+        let outer = Encapsulation { kind: TunnelKind::Stt, vni: 0xff_ffff, local: Ip::v4(1), remote: Ip(u128::MAX), port: 4789 };
+        for encapsulation in [None, Some(outer)] {
+            let entry = Entry {
+                key: FlowKey([1, 2, 3, 4, 5, 6, 7, u64::MAX]),
+                to: PortId(u32::MAX),
+                rule: RuleId(77),
+                connection: u32::MAX - 1,
+                reply: encapsulation.is_some(),
+                mtu: 1450,
+                generations: [3, u32::MAX],
+                transposition,
+                encapsulation,
+            };
+            assert_eq!(Entry::from_words(&entry.to_words()), entry);
+        }
+    }
+}

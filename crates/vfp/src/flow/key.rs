@@ -1,0 +1,58 @@
+//! What a unified flow is found by.
+
+use wire::Headers;
+
+use crate::port::PortId;
+
+/// Everything that decides about a packet, as eight words: the port and virtual network it comes from, both ends, and
+/// the addresses of the frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FlowKey(pub(crate) [u64; 8]);
+
+impl FlowKey {
+    /// The virtual network 0 stands for none; a VNI on the wire is never compared with it, as tunnels have their own ports.
+    #[inline]
+    pub(crate) fn new(port: PortId, vni: u32, headers: &Headers) -> Self {
+        let id = &headers.id;
+        let mac = |mac: [u8; 6]| u64::from_ne_bytes([mac[0], mac[1], mac[2], mac[3], mac[4], mac[5], 0, 0]);
+        let vlan = u64::from(headers.vlan.map_or(0xffff, |vlan| vlan));
+        Self([
+            u64::from(port.0) << 32 | u64::from(vni),
+            id.source.0 as u64,
+            (id.source.0 >> 64) as u64,
+            id.destination.0 as u64,
+            (id.destination.0 >> 64) as u64,
+            u64::from(id.source_port) << 48 | u64::from(id.destination_port) << 32 | u64::from(id.protocol) << 16 | vlan,
+            mac(headers.destination_mac.0),
+            mac(headers.source_mac.0),
+        ])
+    }
+
+    #[inline]
+    pub(crate) fn hash(&self, seed: u64) -> u64 {
+        let [w0, w1, w2, w3, w4, w5, w6, w7] = self.0;
+        // Four independent multiplications, so that they overlap; each folds two words.
+        let a = fold(w0 ^ seed, w1 ^ K0);
+        let b = fold(w2 ^ seed.rotate_left(17), w3 ^ K1);
+        let c = fold(w4 ^ seed.rotate_left(31), w5 ^ K2);
+        let d = fold(w6 ^ seed.rotate_left(47), w7 ^ K3);
+        mix(a ^ b.rotate_left(11) ^ c.rotate_left(23) ^ d.rotate_left(37))
+    }
+}
+
+const K0: u64 = 0x9e37_79b9_7f4a_7c15;
+const K1: u64 = 0xbf58_476d_1ce4_e5b9;
+const K2: u64 = 0x94d0_49bb_1331_11eb;
+const K3: u64 = 0xd6e8_feb8_6659_fd93;
+
+#[inline]
+fn fold(left: u64, right: u64) -> u64 {
+    let product = u128::from(left) * u128::from(right);
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// Spreads the bits of a number.
+#[inline]
+pub(crate) fn mix(number: u64) -> u64 {
+    fold(number ^ K2, K0)
+}

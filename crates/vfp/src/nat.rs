@@ -1,0 +1,154 @@
+//! Ports for translated connections.
+//!
+//! One port may serve many connections at once, as long as they go to different places. So what runs out is the range of
+//! ports *towards one destination*, and there every owner may take no more than what it would leave to the others: a newcomer
+//! always finds as much as the greediest has.
+
+use std::collections::HashMap;
+use std::ops::RangeInclusive;
+
+use wire::Ip;
+
+use crate::flow::key::mix;
+use crate::port::PortId;
+
+/// A pool of ports, by its number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PoolId(pub u32);
+
+/// A pool as it is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NatPoolSpec {
+    /// The ports it may give out.
+    pub ports: RangeInclusive<u16>,
+}
+
+/// A pool in force.
+#[derive(Debug)]
+pub struct NatPool {
+    spec: NatPoolSpec,
+    destinations: HashMap<Destination, Taken>,
+}
+
+/// Where translated connections go to, and from which address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Destination {
+    pub(crate) source: Ip,
+    pub(crate) address: Ip,
+    pub(crate) port: u16,
+    pub(crate) protocol: u8,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    total: usize,
+    by_owner: HashMap<PortId, usize>,
+}
+
+/// What a connection asks a pool for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish {
+    pub(crate) pool: PoolId,
+    pub(crate) destination: Destination,
+    pub(crate) owner: PortId,
+    /// How many the owner may have towards this destination.
+    pub(crate) most: Option<u16>,
+}
+
+/// A port that a connection has. It goes back to its pool when the connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lease {
+    pub(crate) pool: PoolId,
+    pub(crate) destination: Destination,
+    pub(crate) port: u16,
+    pub(crate) owner: PortId,
+}
+
+/// How many ports are tried before the range counts as used up.
+const TRIES: u32 = 512;
+
+impl NatPool {
+    pub(crate) fn new(spec: NatPoolSpec) -> Self {
+        Self { spec, destinations: HashMap::new() }
+    }
+
+    pub(crate) fn change(&mut self, spec: NatPoolSpec) {
+        self.spec = spec;
+    }
+
+    /// Takes a port for an owner. `is_free` says whether the port is free towards the destination; `chance` is where to begin.
+    pub(crate) fn take(&mut self, wish: &Wish, chance: u64, is_free: impl Fn(u16) -> bool) -> Option<Lease> {
+        let Wish { pool, destination, owner, most } = *wish;
+        let (first, last) = (*self.spec.ports.start(), *self.spec.ports.end());
+        let size = usize::from(last.checked_sub(first)?) + 1;
+        let taken = self.destinations.get(&destination);
+        let (total, own) = taken.map_or((0, 0), |taken| (taken.total, taken.by_owner.get(&owner).copied().unwrap_or(0)));
+        let share = most.map_or(usize::MAX, usize::from).min(size.saturating_sub(total));
+        if own >= share {
+            return None;
+        }
+        let start = mix(chance) as usize % size;
+        let tries = (TRIES as usize).min(size);
+        let port = (0..tries).map(|step| first + ((start + step) % size) as u16).find(|port| is_free(*port))?;
+        let taken = self.destinations.entry(destination).or_default();
+        taken.total += 1;
+        *taken.by_owner.entry(owner).or_default() += 1;
+        Some(Lease { pool, destination, port, owner })
+    }
+
+    pub(crate) fn give_back(&mut self, lease: &Lease) {
+        let Some(taken) = self.destinations.get_mut(&lease.destination) else { return };
+        taken.total = taken.total.saturating_sub(1);
+        if let Some(own) = taken.by_owner.get_mut(&lease.owner) {
+            *own -= 1;
+            if *own == 0 {
+                taken.by_owner.remove(&lease.owner);
+            }
+        }
+        if taken.total == 0 {
+            self.destinations.remove(&lease.destination);
+        }
+    }
+
+    /// How many ports are taken, over all destinations.
+    pub fn taken(&self) -> usize {
+        self.destinations.values().map(|taken| taken.total).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    const TO: Destination = Destination { source: Ip::v4(1), address: Ip::v4(2), port: 80, protocol: 6 };
+
+    fn wish(owner: u32) -> Wish {
+        Wish { pool: PoolId(0), destination: TO, owner: PortId(owner), most: None }
+    }
+
+    #[test]
+    fn a_flood_leaves_as_much_as_it_takes() {
+        let mut pool = NatPool::new(NatPoolSpec { ports: 1000..=1099 });
+        let mut used = HashSet::new();
+        let mut take = |owner: u32, chance: u64| {
+            let lease = pool.take(&wish(owner), chance, |port| !used.contains(&port));
+            used.extend(lease.map(|lease| lease.port));
+            lease
+        };
+        let greedy = (0..200).filter(|n| take(1, *n).is_some()).count();
+        assert_eq!(greedy, 50);
+        assert!((0..25).all(|n| take(2, n).is_some()), "the newcomer has its share");
+    }
+
+    #[test]
+    fn what_is_given_back_can_be_taken_again() {
+        let mut pool = NatPool::new(NatPoolSpec { ports: 5000..=5000 });
+        let lease = pool.take(&wish(1), 9, |_| true).expect("one is free");
+        assert!(pool.take(&wish(1), 9, |_| true).is_none());
+        pool.give_back(&lease);
+        assert_eq!(pool.taken(), 0);
+        assert!(pool.take(&wish(1), 9, |_| true).is_some());
+    }
+}

@@ -1,0 +1,192 @@
+//! The switch: ports, domains, and what they remember.
+
+mod core;
+mod error_message;
+mod group_frame;
+mod known;
+mod neighbour;
+mod setup;
+mod sweep;
+pub(crate) mod view;
+mod walk;
+
+use std::fmt;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use wire::{Encapsulation, Fragment, Frame, Headers, Ip, Kind};
+
+use self::core::Core;
+use crate::counters::PortCells;
+use crate::domain::DomainId;
+use crate::flow::expiry::Timeouts;
+use crate::flow::table::Table;
+use crate::port::PortId;
+use crate::time::Instant;
+use crate::underlay::UnderlayId;
+use crate::verdict::{DropReason, Egress, Outcome, Verdict};
+
+/// How much the switch may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Ports.
+    pub ports: usize,
+    /// Connections.
+    pub connections: usize,
+    /// Flows in the unified flow table; two to a connection.
+    pub flows: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { ports: 16_384, connections: 131_072, flows: 262_144 }
+    }
+}
+
+/// Where frames go that leave the switch.
+pub trait Sink {
+    /// Sends a frame. It may be changed, and is not looked at again.
+    fn send(&mut self, egress: &Egress, frame: &mut Frame);
+
+    /// The hardware address of a next hop is wanted, for this frame of this port. The frame is dropped; a copy may be
+    /// kept and given to [`Switch::process`] again when the address is known.
+    fn resolve(&mut self, underlay: UnderlayId, next_hop: Ip, port: PortId, frame: &Frame);
+
+    /// A frame to build answers in.
+    fn scratch(&mut self) -> &mut Frame;
+}
+
+/// What cannot be set up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SwitchError {
+    /// There are as many ports as there can be.
+    NoMorePorts(usize),
+    /// There is no such port.
+    NoPort(PortId),
+    /// There is no such domain.
+    NoDomain(DomainId),
+    /// There is no such underlay.
+    NoUnderlay(UnderlayId),
+    /// There is no such pool.
+    NoPool(crate::nat::PoolId),
+}
+
+impl fmt::Display for SwitchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoMorePorts(limit) => write!(f, "the switch has {limit} ports and can have no more"),
+            Self::NoPort(id) => write!(f, "the switch has no port {id}"),
+            Self::NoDomain(id) => write!(f, "the switch has no domain {}", id.0),
+            Self::NoUnderlay(id) => write!(f, "the switch has no underlay {}", id.0),
+            Self::NoPool(id) => write!(f, "the switch has no pool {}", id.0),
+        }
+    }
+}
+
+impl std::error::Error for SwitchError {}
+
+/// What the fast path reads of a port.
+#[derive(Debug, Default)]
+struct PortCell {
+    /// Moves on with every change that may concern the flows of this port. 0 while there is no port.
+    generation: AtomicU32,
+    counters: PortCells,
+}
+
+/// A virtual switch.
+#[derive(Debug)]
+pub struct Switch {
+    flows: Table,
+    cells: Box<[PortCell]>,
+    unified: Box<[AtomicU64]>,
+    core: Mutex<Core>,
+}
+
+impl Switch {
+    /// A switch without ports. `seed` is for its hash tables: whoever knows it can make flows collide.
+    pub fn new(limits: Limits, timeouts: Timeouts, seed: u64) -> Self {
+        let cells = (0..limits.ports).map(|_| PortCell::default()).collect();
+        let unified = (0..limits.ports).map(|_| AtomicU64::new(0)).collect();
+        Self { flows: Table::new(limits.flows, seed), cells, unified, core: Mutex::new(Core::new(limits, timeouts, seed)) }
+    }
+
+    fn core(&self) -> MutexGuard<'_, Core> {
+        // Whoever panicked held a core whose tables are each whole; the worst that is left is a connection without a flow.
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn generation(&self, port: PortId) -> u32 {
+        self.cells.get(port.0 as usize).map_or(0, |cell| cell.generation.load(Ordering::Acquire))
+    }
+
+    /// Handles one frame that the NIC of `port` has sent. `encapsulation` is what a tunnel has popped.
+    ///
+    /// Frames of one port must come one at a time; those of different ports may come at once.
+    pub fn process(
+        &self,
+        now: Instant,
+        port: PortId,
+        frame: &mut Frame,
+        encapsulation: Option<&Encapsulation>,
+        sink: &mut impl Sink,
+    ) -> Verdict {
+        let Some(cell) = self.cells.get(port.0 as usize) else {
+            return Verdict::drop(DropReason::PortGone);
+        };
+        cell.counters.sent(frame.len());
+        let verdict = match read(frame) {
+            Ok(headers) => match self.known(now, port, frame, &headers, encapsulation, sink) {
+                Some(verdict) => return verdict,
+                None => self.unknown(now, port, frame, headers, encapsulation, sink),
+            },
+            Err(reason) => Verdict::drop(reason),
+        };
+        if let Outcome::Dropped(reason) = verdict.outcome {
+            cell.counters.dropped(reason);
+        }
+        verdict
+    }
+
+    /// What is not in the unified flow table.
+    #[cold]
+    fn unknown(
+        &self,
+        now: Instant,
+        port: PortId,
+        frame: &mut Frame,
+        headers: Headers,
+        encapsulation: Option<&Encapsulation>,
+        sink: &mut impl Sink,
+    ) -> Verdict {
+        match headers.kind {
+            Kind::Neighbour { .. } => self.neighbour(port, frame, &headers, encapsulation, sink),
+            Kind::Ip | Kind::Other if headers.is_group() || headers.id.destination.is_multicast() => {
+                self.group_frame(port, frame, &headers, encapsulation, sink)
+            }
+            Kind::IcmpError => self.error_message(now, port, frame, &headers, encapsulation, sink),
+            Kind::Ip | Kind::Other => self.walk(now, port, frame, headers, encapsulation, sink),
+        }
+    }
+
+    /// Sends a frame on and counts it.
+    fn send(&self, egress: &Egress, frame: &mut Frame, sink: &mut impl Sink) {
+        if let Some(cell) = self.cells.get(egress.port.0 as usize) {
+            cell.counters.received(frame.len());
+        }
+        sink.send(egress, frame);
+    }
+}
+
+/// Reads a frame and checks what its sender left to be done.
+#[inline]
+fn read(frame: &Frame) -> Result<Headers, DropReason> {
+    let headers = Headers::parse(frame.bytes())?;
+    headers.check_offload(frame)?;
+    Ok(headers)
+}
+
+/// Whether packets like this one can be in the unified flow table.
+#[inline]
+fn is_cached(headers: &Headers) -> bool {
+    headers.kind == Kind::Ip && headers.fragment == Fragment::Whole && !headers.is_group()
+}

@@ -1,0 +1,103 @@
+//! What the slow path needs: one lock, taken for packets that are not in the unified flow table.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::Limits;
+use crate::counters::SwitchCounters;
+use crate::domain::{Domain, DomainId};
+use crate::flow::connection::{Connection, ConnectionId, Connections};
+use crate::flow::expiry::Timeouts;
+use crate::flow::table::Table;
+use crate::fragment::Fragments;
+use crate::layer::Program;
+use crate::nat::{NatPool, PoolId};
+use crate::port::{PortId, PortSpec};
+use crate::rule::Registry;
+use crate::time::Instant;
+use crate::underlay::{Underlay, UnderlayId};
+
+/// A port in force.
+#[derive(Debug)]
+pub(crate) struct Port {
+    pub(crate) spec: PortSpec,
+    pub(crate) program: Arc<Program>,
+}
+
+/// Everything but the unified flow table.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) ports: Vec<Option<Port>>,
+    pub(crate) domains: HashMap<DomainId, Domain>,
+    pub(crate) underlays: HashMap<UnderlayId, Underlay>,
+    pub(crate) pools: HashMap<PoolId, NatPool>,
+    pub(crate) registry: Registry,
+    pub(crate) connections: Connections,
+    pub(crate) fragments: Fragments,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) counters: SwitchCounters,
+    pub(crate) limits: Limits,
+    pub(crate) seed: u64,
+    /// The last number given to a domain, underlay or pool.
+    pub(crate) last_number: u32,
+    /// Where the next sweep goes on.
+    pub(crate) swept: ConnectionId,
+}
+
+impl Core {
+    pub(crate) fn new(limits: Limits, timeouts: Timeouts, seed: u64) -> Self {
+        Self {
+            ports: Vec::new(),
+            domains: HashMap::new(),
+            underlays: HashMap::new(),
+            pools: HashMap::new(),
+            registry: Registry::default(),
+            connections: Connections::new(limits.connections, seed),
+            fragments: Fragments::default(),
+            timeouts,
+            counters: SwitchCounters::default(),
+            limits,
+            seed,
+            last_number: 0,
+            swept: 0,
+        }
+    }
+
+    pub(crate) fn port(&self, id: PortId) -> Option<&Port> {
+        self.ports.get(id.0 as usize)?.as_ref()
+    }
+
+    /// Ends a connection: its flows leave the table, and what it had is given back.
+    pub(crate) fn end(&mut self, id: ConnectionId, flows: &Table) {
+        self.collect(id, flows);
+        let Some(connection) = self.connections.remove(id) else { return };
+        for slot in [connection.forward.slot, connection.reply.slot].into_iter().flatten() {
+            if flows.get(slot).connection == id {
+                flows.erase(slot);
+            }
+        }
+        if let Some(lease) = &connection.memory.lease
+            && let Some(pool) = self.pools.get_mut(&lease.pool)
+        {
+            pool.give_back(lease);
+        }
+    }
+
+    /// Brings what the fast path has counted into the connection.
+    pub(crate) fn collect(&mut self, id: ConnectionId, flows: &Table) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        for side in [&mut connection.forward, &mut connection.reply] {
+            if let Some(slot) = side.slot {
+                side.collect(&flows.seen(slot));
+            }
+        }
+    }
+
+    /// Whether a connection has been idle for as long as it may.
+    pub(crate) fn is_expired(&self, connection: &Connection, now: Instant) -> bool {
+        let (forward, reply) = (&connection.forward, &connection.reply);
+        let protocol = forward.scope.id.protocol;
+        let idle = self.timeouts.idle(protocol, forward.seen.tcp_flags, reply.seen.tcp_flags, connection.is_answered());
+        now.since(connection.last_seen()) >= idle
+    }
+}

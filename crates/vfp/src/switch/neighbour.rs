@@ -1,0 +1,170 @@
+//! ARP and neighbour discovery: answered, passed on, or dropped, as the rules of the domain say.
+
+use wire::{Encapsulation, Frame, Headers, Ip, Kind, MacAddress, arp, neighbour};
+
+use super::core::Core;
+use super::walk::{End, Facts, Packet};
+use super::{Sink, Switch};
+use crate::action::Action;
+use crate::flow::connection::Way;
+use crate::port::{Direction, PortId, PortKind};
+use crate::rule::RuleId;
+use crate::time::Instant;
+use crate::verdict::{DropReason, Egress, Outcome, Tier, Verdict};
+
+/// What happens to a neighbour message.
+enum Plan {
+    Answer(MacAddress),
+    Pass { egress: Egress, source_mac: Option<MacAddress>, destination_mac: Option<MacAddress> },
+    Flood,
+}
+
+impl Switch {
+    pub(super) fn neighbour(
+        &self,
+        port: PortId,
+        frame: &mut Frame,
+        headers: &Headers,
+        encapsulation: Option<&Encapsulation>,
+        sink: &mut impl Sink,
+    ) -> Verdict {
+        let plan = self.core().plan_neighbour(port, headers, encapsulation);
+        let dropped = |end: End| match end {
+            End::Drop(reason, rule) => Verdict { outcome: Outcome::Dropped(reason), rule, tier: Tier::New },
+            End::Unresolved(..) => Verdict::drop(DropReason::NoRoute),
+        };
+        match plan {
+            Err(end) => dropped(end),
+            Ok((Plan::Answer(mac), rule)) => match self.answer(port, frame, headers, mac, encapsulation, sink) {
+                true => Verdict { outcome: Outcome::Answered, rule, tier: Tier::New },
+                false => Verdict { outcome: Outcome::Dropped(DropReason::GroupNotForwarded), rule, tier: Tier::New },
+            },
+            Ok((Plan::Pass { egress, source_mac, destination_mac }, rule)) => {
+                translate(frame, headers, source_mac, destination_mac);
+                self.send(&egress, frame, sink);
+                Verdict { outcome: Outcome::Forwarded(egress), rule, tier: Tier::New }
+            }
+            Ok((Plan::Flood, _)) => self.group_frame(port, frame, headers, encapsulation, sink),
+        }
+    }
+
+    fn answer(
+        &self,
+        port: PortId,
+        frame: &mut Frame,
+        headers: &Headers,
+        mac: MacAddress,
+        encapsulation: Option<&Encapsulation>,
+        sink: &mut impl Sink,
+    ) -> bool {
+        let reply = sink.scratch();
+        let made = match headers.id.destination.is_v4() {
+            true => arp::answer(frame.bytes(), headers, mac, reply),
+            false => neighbour::answer(frame.bytes(), headers, mac, false, reply),
+        };
+        if !made {
+            return false;
+        }
+        self.core().counters.neighbours_answered += 1;
+        std::mem::swap(frame, reply);
+        self.send(&Egress { port, encapsulation: encapsulation.copied() }, frame, sink);
+        true
+    }
+}
+
+impl Core {
+    fn plan_neighbour(&mut self, port: PortId, headers: &Headers, encapsulation: Option<&Encapsulation>) -> Result<(Plan, RuleId), End> {
+        let packet = Packet { now: Instant::default(), port, headers, encapsulation, bytes: 0 };
+        let mut facts = Facts::first(self, &packet)?;
+        if facts.from == PortKind::Tunnel {
+            self.layers(port, Direction::Out, &mut facts, Way::Reply)?;
+        }
+        self.check_speaker(port, headers)?;
+        let request = headers.kind == (Kind::Neighbour { request: true });
+        let domain = self.domains.get(&facts.domain).ok_or(End::drop(DropReason::NoRoute))?;
+        let group = if request { domain.neighbour(facts.from) } else { domain.forward(facts.from) };
+        let rule = group.find(&facts.subject, &mut |_| {}).cloned();
+        let Some(rule) = rule else {
+            return match headers.is_group() && !request {
+                true => Ok((Plan::Flood, RuleId::NONE)),
+                false => Err(End::drop(DropReason::NoRoute)),
+            };
+        };
+        rule.count(1, 0);
+        let plan = match &rule.spec.action {
+            Action::Answer(mac) => Plan::Answer(*mac),
+            Action::Flood => Plan::Flood,
+            Action::Forward { port: to, source_mac, destination_mac } => self.pass(port, *to, *source_mac, *destination_mac, request)?,
+            Action::Push { port: to, encapsulation, source_mac, destination_mac } => {
+                let egress = Egress { port: *to, encapsulation: Some(*encapsulation) };
+                Plan::Pass { egress, source_mac: *source_mac, destination_mac: *destination_mac }
+            }
+            Action::Block(reason) => return Err(End::Drop(*reason, rule.id)),
+            _ => return Err(End::Drop(DropReason::NoRoute, rule.id)),
+        };
+        Ok((plan, rule.id))
+    }
+
+    fn pass(
+        &self,
+        from: PortId,
+        to: PortId,
+        source_mac: Option<MacAddress>,
+        destination_mac: Option<MacAddress>,
+        request: bool,
+    ) -> Result<Plan, End> {
+        let (Some(source), Some(target)) = (self.port(from), self.port(to)) else {
+            return Err(End::drop(DropReason::PortGone));
+        };
+        if from == to && !source.spec.hairpin {
+            return Err(End::drop(DropReason::SamePort));
+        }
+        let hidden = source.spec.hidden_behind.filter(|_| target.spec.kind == PortKind::Uplink);
+        // A request goes to a group; only an answer goes to somebody in particular.
+        let destination_mac = destination_mac.filter(|_| !request);
+        Ok(Plan::Pass { egress: Egress { port: to, encapsulation: None }, source_mac: hidden.or(source_mac), destination_mac })
+    }
+
+    /// A NIC may speak for its own addresses only, and is not told that it has them.
+    fn check_speaker(&self, port: PortId, headers: &Headers) -> Result<(), End> {
+        let Some(port) = self.port(port) else {
+            return Err(End::drop(DropReason::PortGone));
+        };
+        let own = &port.spec.addresses;
+        if port.spec.kind != PortKind::Nic || own.is_empty() {
+            return Ok(());
+        }
+        let speaker = headers.id.source;
+        let nobody = speaker == Ip::NONE || speaker == Ip::v4(0);
+        if !nobody && !is_link_local(speaker) && !own.contains(&speaker) {
+            return Err(End::drop(DropReason::SpoofedSource));
+        }
+        match own.contains(&headers.id.destination) {
+            true => Err(End::drop(DropReason::SamePort)),
+            false => Ok(()),
+        }
+    }
+}
+
+fn is_link_local(address: Ip) -> bool {
+    address.0 >> 118 == 0xfe80 >> 6
+}
+
+/// Changes the hardware addresses of a message, in its frame header and in what it says.
+fn translate(frame: &mut Frame, headers: &Headers, source_mac: Option<MacAddress>, destination_mac: Option<MacAddress>) {
+    let bytes = frame.bytes_mut();
+    let is_arp = headers.ether_type == wire::number::ether_type::ARP;
+    if let Some(mac) = destination_mac {
+        bytes[..6].copy_from_slice(&mac.0);
+        if is_arp {
+            arp::set_target_mac(bytes, headers, mac);
+        }
+    }
+    if let Some(mac) = source_mac {
+        bytes[6..12].copy_from_slice(&mac.0);
+        match is_arp {
+            true => arp::set_sender_mac(bytes, headers, mac),
+            false => neighbour::set_link_address(bytes, headers, mac),
+        };
+    }
+}

@@ -1,0 +1,215 @@
+//! Changing the switch: ports, domains, rules, underlays, pools.
+//!
+//! Every change moves the generations of the ports whose flows it may concern; those flows find out at their next packet.
+
+use std::sync::atomic::Ordering;
+
+use wire::{Ip, MacAddress};
+
+use super::core::{Core, Port};
+use super::{Switch, SwitchError};
+use crate::domain::{Domain, DomainId, DomainSpec};
+use crate::group::Stage;
+use crate::layer::Program;
+use crate::nat::{NatPool, NatPoolSpec, PoolId};
+use crate::port::{PortId, PortSpec};
+use crate::rule::RuleSpec;
+use crate::underlay::{Underlay, UnderlayId, UnderlaySpec};
+
+impl Core {
+    fn number(&mut self) -> u32 {
+        self.last_number += 1;
+        self.last_number
+    }
+}
+
+impl Switch {
+    /// Adds a port.
+    pub fn add_port(&self, spec: PortSpec) -> Result<PortId, SwitchError> {
+        let core = &mut *self.core();
+        let free = core.ports.iter().position(Option::is_none).unwrap_or(core.ports.len());
+        if free >= core.limits.ports {
+            return Err(SwitchError::NoMorePorts(core.limits.ports));
+        }
+        let id = PortId(free as u32);
+        let domain = core.domains.get_mut(&spec.domain).ok_or(SwitchError::NoDomain(spec.domain))?;
+        domain.ports.insert(id);
+        let program = Program::build(&spec.program, &spec.name, &mut core.registry);
+        let port = Some(Port { spec, program });
+        match core.ports.get_mut(free) {
+            Some(slot) => *slot = port,
+            None => core.ports.push(port),
+        }
+        self.cells[free].counters.reset();
+        self.touch(id);
+        Ok(id)
+    }
+
+    /// Changes a port. Its connections stay, as far as the new program allows them.
+    pub fn change_port(&self, id: PortId, spec: PortSpec) -> Result<(), SwitchError> {
+        let core = &mut *self.core();
+        if !core.domains.contains_key(&spec.domain) {
+            return Err(SwitchError::NoDomain(spec.domain));
+        }
+        let before = core.port(id).ok_or(SwitchError::NoPort(id))?.spec.domain;
+        if before != spec.domain {
+            core.domains.get_mut(&before).map(|domain| domain.ports.remove(&id));
+            core.domains.get_mut(&spec.domain).map(|domain| domain.ports.insert(id));
+        }
+        let program = Program::build(&spec.program, &spec.name, &mut core.registry);
+        if let Some(slot) = core.ports.get_mut(id.0 as usize) {
+            *slot = Some(Port { spec, program });
+        }
+        core.registry.tidy();
+        self.touch(id);
+        Ok(())
+    }
+
+    /// Removes a port with its connections.
+    pub fn remove_port(&self, id: PortId) -> Result<(), SwitchError> {
+        let core = &mut *self.core();
+        let port = core.ports.get_mut(id.0 as usize).and_then(Option::take).ok_or(SwitchError::NoPort(id))?;
+        if let Some(domain) = core.domains.get_mut(&port.spec.domain) {
+            domain.ports.remove(&id);
+            domain.listed.remove(&id);
+        }
+        let own: Vec<_> =
+            core.connections.iter().filter(|(_, connection)| connection.ports.contains(&id)).map(|(number, _)| number).collect();
+        own.into_iter().for_each(|number| core.end(number, &self.flows));
+        drop(port);
+        core.registry.tidy();
+        self.touch(id);
+        Ok(())
+    }
+
+    /// Adds a domain.
+    pub fn add_domain(&self, spec: DomainSpec) -> DomainId {
+        let core = &mut *self.core();
+        let id = DomainId(core.number());
+        core.domains.insert(id, Domain::new(spec));
+        id
+    }
+
+    /// Changes how a domain treats what is not unicast IP.
+    pub fn change_domain(&self, id: DomainId, spec: DomainSpec) -> Result<(), SwitchError> {
+        self.core().domains.get_mut(&id).ok_or(SwitchError::NoDomain(id))?.spec = spec;
+        Ok(())
+    }
+
+    /// Removes a domain. Ports that are still in it forward nothing any more.
+    pub fn remove_domain(&self, id: DomainId) -> Result<(), SwitchError> {
+        let core = &mut *self.core();
+        let domain = core.domains.remove(&id).ok_or(SwitchError::NoDomain(id))?;
+        domain.ports.iter().for_each(|port| self.touch(*port));
+        drop(domain);
+        core.registry.tidy();
+        Ok(())
+    }
+
+    /// Says whether a port gets what goes to groups of receivers, in a domain where only listed ports do.
+    pub fn list_port(&self, id: DomainId, port: PortId, listed: bool) -> Result<(), SwitchError> {
+        let core = &mut *self.core();
+        let domain = core.domains.get_mut(&id).ok_or(SwitchError::NoDomain(id))?;
+        match listed {
+            true => domain.listed.insert(port),
+            false => domain.listed.remove(&port),
+        };
+        Ok(())
+    }
+
+    /// Adds rules to a domain, or replaces those of the same name.
+    pub fn put_rules(&self, id: DomainId, rules: impl IntoIterator<Item = (Stage, RuleSpec)>) -> Result<(), SwitchError> {
+        let core = &mut *self.core();
+        let domain = core.domains.get_mut(&id).ok_or(SwitchError::NoDomain(id))?;
+        let mut changed = false;
+        for (stage, rule) in rules {
+            changed |= domain.put(stage, rule, &mut core.registry);
+        }
+        self.touch_domain(domain, changed);
+        Ok(())
+    }
+
+    /// Removes rules from a domain by name; what is not there is passed over.
+    pub fn remove_rules<'a>(&self, id: DomainId, rules: impl IntoIterator<Item = (Stage, &'a str)>) -> Result<(), SwitchError> {
+        let core = &mut *self.core();
+        let domain = core.domains.get_mut(&id).ok_or(SwitchError::NoDomain(id))?;
+        let mut changed = false;
+        for (stage, name) in rules {
+            changed |= domain.remove(stage, name);
+        }
+        self.touch_domain(domain, changed);
+        Ok(())
+    }
+
+    /// Adds an underlay.
+    pub fn add_underlay(&self, spec: UnderlaySpec) -> UnderlayId {
+        let core = &mut *self.core();
+        let id = UnderlayId(core.number());
+        core.underlays.insert(id, Underlay { spec, ..Underlay::default() });
+        id
+    }
+
+    /// Changes an underlay. Known neighbours stay.
+    pub fn change_underlay(&self, id: UnderlayId, spec: UnderlaySpec) -> Result<(), SwitchError> {
+        let core = &mut *self.core();
+        let underlay = core.underlays.get_mut(&id).ok_or(SwitchError::NoUnderlay(id))?;
+        self.touch(underlay.spec.uplink);
+        self.touch(spec.uplink);
+        underlay.spec = spec;
+        Ok(())
+    }
+
+    /// Removes an underlay.
+    pub fn remove_underlay(&self, id: UnderlayId) -> Result<(), SwitchError> {
+        let underlay = self.core().underlays.remove(&id).ok_or(SwitchError::NoUnderlay(id))?;
+        self.touch(underlay.spec.uplink);
+        Ok(())
+    }
+
+    /// Says what the hardware address of a neighbour is, or that it is not known any more.
+    pub fn set_neighbour(&self, id: UnderlayId, address: Ip, mac: Option<MacAddress>) -> Result<(), SwitchError> {
+        let core = &mut *self.core();
+        let underlay = core.underlays.get_mut(&id).ok_or(SwitchError::NoUnderlay(id))?;
+        let before = match mac {
+            Some(mac) => underlay.neighbours.insert(address, mac),
+            None => underlay.neighbours.remove(&address),
+        };
+        // Flows exist only towards neighbours that were known.
+        if before.is_some() && before != mac {
+            self.touch(underlay.spec.uplink);
+        }
+        Ok(())
+    }
+
+    /// Adds a pool of ports for translation.
+    pub fn add_pool(&self, spec: NatPoolSpec) -> PoolId {
+        let core = &mut *self.core();
+        let id = PoolId(core.number());
+        core.pools.insert(id, NatPool::new(spec));
+        id
+    }
+
+    /// Changes a pool. Connections keep the ports they have.
+    pub fn change_pool(&self, id: PoolId, spec: NatPoolSpec) -> Result<(), SwitchError> {
+        self.core().pools.get_mut(&id).ok_or(SwitchError::NoPool(id))?.change(spec);
+        Ok(())
+    }
+
+    /// Removes a pool.
+    pub fn remove_pool(&self, id: PoolId) -> Result<(), SwitchError> {
+        self.core().pools.remove(&id).map(drop).ok_or(SwitchError::NoPool(id))
+    }
+
+    fn touch_domain(&self, domain: &Domain, changed: bool) {
+        if changed {
+            domain.ports.iter().for_each(|port| self.touch(*port));
+        }
+    }
+
+    /// Moves the generation of a port on.
+    fn touch(&self, id: PortId) {
+        if let Some(cell) = self.cells.get(id.0 as usize) {
+            cell.generation.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+}

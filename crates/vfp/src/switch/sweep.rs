@@ -1,0 +1,29 @@
+//! Ageing: what has been idle for too long goes.
+
+use super::Switch;
+use crate::time::Instant;
+
+impl Switch {
+    /// Looks at up to `budget` connections and ends those that are over. Called again and again, it comes around; `true` says
+    /// that it just did.
+    pub fn sweep(&self, now: Instant, budget: usize) -> bool {
+        let core = &mut *self.core();
+        let numbers = core.connections.numbers();
+        let from = core.swept.min(numbers.end);
+        let to = from.saturating_add(budget as u32).min(numbers.end);
+        for id in from..to {
+            core.collect(id, &self.flows);
+            let expired = core.connections.get(id).is_some_and(|connection| core.is_expired(connection, now));
+            if expired {
+                core.end(id, &self.flows);
+                core.counters.connections_expired += 1;
+            }
+        }
+        let around = to >= numbers.end;
+        if around {
+            core.fragments.sweep(now);
+        }
+        core.swept = if around { 0 } else { to };
+        around
+    }
+}

@@ -1,0 +1,4 @@
+//! The engine, packet by packet.
+
+mod bench;
+mod bridge;
