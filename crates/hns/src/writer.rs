@@ -3,6 +3,7 @@
 //! It takes whatever has queued up, does it on drafts, makes the batch durable with one fsync, publishes the new state, tells the
 //! switch and the followers, and only then answers.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,6 +14,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use hcn::Guid;
 use hcn::api::Kind;
 use hcn::error::{Error, Result, detail};
 use tokio::sync::oneshot;
@@ -106,6 +108,8 @@ pub(crate) struct Writer {
     instance: String,
     /// Whether the switch did not answer last time.
     silent: bool,
+    /// What it said last of each object that it could not do.
+    complaints: HashMap<(Kind, Guid), String>,
 }
 
 /// How often the switch is looked after while nobody asks for anything.
@@ -114,7 +118,8 @@ const ROUND: Duration = Duration::from_secs(1);
 impl Writer {
     /// A writer whose switch holds what the state says.
     pub(crate) fn new(journal: Journal, switch: Arc<dyn Switch>, world: Arc<World>, published: Arc<ArcSwap<State>>) -> Self {
-        let mut writer = Self { journal, switch, world, published, behind: true, instance: String::new(), silent: false };
+        let mut writer =
+            Self { journal, switch, world, published, behind: true, instance: String::new(), silent: false, complaints: HashMap::new() };
         writer.catch_up();
         writer
     }
@@ -193,8 +198,9 @@ impl Writer {
             return;
         }
         for (order, outcome) in orders.iter().zip(self.switch.apply_all(orders)) {
-            if let Err(error) = outcome {
-                self.fell_behind(state, order, &error);
+            match outcome {
+                Ok(()) => _ = self.complaints.remove(&order.object()),
+                Err(error) => self.fell_behind(state, order, &error),
             }
         }
     }
@@ -232,7 +238,10 @@ impl Writer {
 
     fn fell_behind(&mut self, state: &mut State, order: &Order, error: &switch::SwitchError) {
         let (kind, id) = order.object();
-        tracing::warn!(%error, %id, kind = kind.name(), "the switch could not do what it was told");
+        // It is told again every second; what stays the same is said once.
+        if self.complaints.insert((kind, id), error.0.clone()).as_ref() != Some(&error.0) {
+            tracing::warn!(%error, %id, kind = kind.name(), "the switch could not do what it was told; it is told again");
+        }
         self.behind = true;
         if kind == Kind::Network && matches!(order, Order::Put(_)) {
             state.degraded.insert(id);

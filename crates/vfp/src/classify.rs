@@ -62,9 +62,19 @@ enum Shape {
 
 /// A prefix as a length and the bits that count, both for addresses as one number.
 pub(crate) fn key(prefix: &IpNet) -> (u8, u128) {
-    let address = Ip::from(prefix.addr());
-    let bits = address.prefix_bits(prefix.prefix_len());
-    (bits, address.0 & mask(bits))
+    let bits = match prefix {
+        IpNet::V4(prefix) => V4_BITS + prefix.prefix_len(),
+        IpNet::V6(prefix) => prefix.prefix_len(),
+    };
+    (bits, Ip::from(prefix.addr()).0 & mask(bits))
+}
+
+/// How many bits all IPv4 addresses have in common. A prefix of fewer bits is one of IPv6, and has no IPv4 address in it.
+const V4_BITS: u8 = 96;
+
+/// Whether a prefix of this many bits may hold an address, as far as its family goes.
+pub(crate) const fn is_family(bits: u8, address: Ip) -> bool {
+    bits >= V4_BITS || !address.is_v4()
 }
 
 pub(crate) const fn mask(bits: u8) -> u128 {
@@ -182,7 +192,8 @@ impl Classifier {
     }
 
     fn buckets<'a>(&'a self, subject: &Subject, destination: Ip, protocol: u8, port: u16) -> impl Iterator<Item = &'a Vec<Ranked>> {
-        let by_prefix = self.by_destination.iter().filter_map(move |(bits, table)| table.get(&(destination.0 & mask(*bits))));
+        let by_prefix = self.by_destination.iter().filter(move |(bits, _)| is_family(**bits, destination));
+        let by_prefix = by_prefix.filter_map(move |(bits, table)| table.get(&(destination.0 & mask(*bits))));
         let by_mac = self.by_destination_mac.get(&subject.destination_mac);
         let by_vni = subject.vni.and_then(|vni| self.by_vni.get(&vni));
         let by_service = self.by_service.get(&(destination, protocol, port));

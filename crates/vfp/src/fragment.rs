@@ -1,6 +1,6 @@
 //! Later fragments have no transport header; what the first one said is kept for them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use wire::{FlowId, Ip};
@@ -11,10 +11,8 @@ use crate::time::Instant;
 /// How long the pieces of a packet may take to arrive (RFC 791 suggests 15 seconds at least).
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How many packets in pieces are remembered at once.
-const CAPACITY: usize = 8192;
-
-/// Of how many one port may be the source.
+/// Of how many packets in pieces one port may be the source. Where it sends more, the oldest are forgotten: pieces of one
+/// packet follow each other closely, so that what is forgotten is mostly complete.
 const SHARE: usize = 1024;
 
 /// What the pieces of one packet have in common.
@@ -32,25 +30,23 @@ pub(crate) struct Pieces {
 #[derive(Debug, Default)]
 pub(crate) struct Fragments {
     known: HashMap<Pieces, (FlowId, Instant)>,
-    by_port: HashMap<PortId, usize>,
+    /// Those of each port, oldest first.
+    by_port: HashMap<PortId, VecDeque<Pieces>>,
 }
 
 impl Fragments {
-    /// Notes a first fragment. `false` if there is no room.
-    pub(crate) fn first(&mut self, pieces: Pieces, id: FlowId, now: Instant) -> bool {
-        let own = self.by_port.get(&pieces.port).copied().unwrap_or(0);
-        if !self.known.contains_key(&pieces) {
-            if own >= SHARE || self.known.len() >= CAPACITY {
-                self.sweep(now);
-            }
-            let own = self.by_port.get(&pieces.port).copied().unwrap_or(0);
-            if own >= SHARE || self.known.len() >= CAPACITY {
-                return false;
-            }
-            *self.by_port.entry(pieces.port).or_default() += 1;
+    /// Notes a first fragment.
+    pub(crate) fn first(&mut self, pieces: Pieces, id: FlowId, now: Instant) {
+        if self.known.insert(pieces, (id, now)).is_some() {
+            return;
         }
-        self.known.insert(pieces, (id, now));
-        true
+        let own = self.by_port.entry(pieces.port).or_default();
+        own.push_back(pieces);
+        if own.len() > SHARE
+            && let Some(oldest) = own.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
     }
 
     /// The flow of a later fragment.
@@ -60,14 +56,10 @@ impl Fragments {
 
     /// Forgets what is too old.
     pub(crate) fn sweep(&mut self, now: Instant) {
-        let by_port = &mut self.by_port;
-        self.known.retain(|pieces, (_, at)| {
-            let keep = now.since(*at) < PATIENCE;
-            if !keep && let Some(own) = by_port.get_mut(&pieces.port) {
-                *own -= 1;
-            }
-            keep
-        });
-        by_port.retain(|_, own| *own > 0);
+        self.known.retain(|_, (_, at)| now.since(*at) < PATIENCE);
+        for own in self.by_port.values_mut() {
+            own.retain(|pieces| self.known.contains_key(pieces));
+        }
+        self.by_port.retain(|_, own| !own.is_empty());
     }
 }

@@ -6,6 +6,7 @@ mod group_frame;
 mod known;
 mod neighbour;
 mod setup;
+mod simulate;
 mod sweep;
 pub(crate) mod view;
 mod walk;

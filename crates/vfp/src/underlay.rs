@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use ipnet::IpNet;
 use wire::{Ip, MacAddress};
 
-use crate::classify::{key, mask};
+use crate::classify::{is_family, key, mask};
 use crate::port::PortId;
 
 /// An underlay, by its number.
@@ -51,7 +51,7 @@ impl Underlay {
     pub(crate) fn route(&self, destination: Ip) -> Routed {
         let covers = |prefix: &IpNet| {
             let (bits, network) = key(prefix);
-            (destination.0 & mask(bits) == network).then_some(bits)
+            (is_family(bits, destination) && destination.0 & mask(bits) == network).then_some(bits)
         };
         let best = self.spec.routes.iter().filter_map(|(prefix, hop)| Some((covers(prefix)?, hop))).max_by_key(|(bits, _)| *bits);
         let hop = match best {

@@ -36,11 +36,6 @@ impl Ip {
             false => self.0 >> 120 == 0xff,
         }
     }
-
-    /// How many bits of this number a prefix of `length` bits of its family has.
-    pub const fn prefix_bits(self, length: u8) -> u8 {
-        if self.is_v4() { length + 96 } else { length }
-    }
 }
 
 impl From<IpAddr> for Ip {

@@ -6,7 +6,7 @@
 //! | `Exceptions` | destinations that are not translated |
 //! | `Destinations` | if there are any, only these are translated |
 //! | `MaxPortPoolUsage` | how many ports the endpoint may have towards one destination |
-//! | `Flags` | `IPv6`: the policy is about IPv6; without it, about the family of `VirtualIP`, or about both |
+//! | `Flags` | `IPv6`: the policy is about IPv6; without it, about IPv4, or about the family of `VirtualIP` |
 //!
 //! Several policies on one endpoint combine: each is asked in turn, and the first that translates decides. Never translated are packets to the
 //! node itself, to the subnets of the endpoint's own network, and to groups of receivers. Those of the first two Windows leaves open; a
@@ -64,37 +64,29 @@ fn group(
         rules.push(RuleSpec::new("icmp", ICMP, icmp, Action::Allow));
     }
     let destinations: Vec<AddressMatch> = prefixes("Destinations", &policy.destinations)?.into_iter().map(AddressMatch::Prefix).collect();
-    for source in sources(policy, adapter)? {
-        let action = Action::SourceNat {
-            pool: adapter.pool,
-            address: source,
-            underlay: adapter.underlay,
-            most: Some(policy.max_port_pool_usage).filter(|most| *most > 0),
-        };
-        let family = if source.is_v4() { "0.0.0.0/0" } else { "::/0" };
-        // The family is asked by source: a list of destinations is of its own family already.
-        let sources = vec![AddressMatch::Prefix(prefix("VirtualIP", family)?)];
-        let conditions = Conditions { sources, destinations: destinations.clone(), ..Conditions::default() };
-        rules.push(RuleSpec::new(format!("as {source}"), TRANSLATE, conditions, action));
-    }
+    let source = source(policy, adapter)?;
+    let action = Action::SourceNat {
+        pool: adapter.pool,
+        address: source,
+        underlay: adapter.underlay,
+        most: Some(policy.max_port_pool_usage).filter(|most| *most > 0),
+    };
+    // The family is asked by source: a list of destinations is of its own family already.
+    let family = prefix("VirtualIP", if source.is_v4() { "0.0.0.0/0" } else { "::/0" })?;
+    let conditions = Conditions { sources: vec![AddressMatch::Prefix(family)], destinations, ..Conditions::default() };
+    rules.push(RuleSpec::new(format!("as {source}"), TRANSLATE, conditions, action));
     Ok(GroupSpec { name: format!("OutBoundNAT {}", number + 1), rules })
 }
 
-/// The addresses that a policy gives to what leaves, one a family.
-fn sources(policy: &OutBoundNatSettings, adapter: &AdapterSite) -> Result<Vec<Ip>, CompileError> {
+/// The address that a policy gives to what leaves.
+fn source(policy: &OutBoundNatSettings, adapter: &AdapterSite) -> Result<Ip, CompileError> {
     if !policy.virtual_ip.is_empty() {
-        return Ok(vec![Ip::from(address("VirtualIP", &policy.virtual_ip)?)]);
+        return Ok(Ip::from(address("VirtualIP", &policy.virtual_ip)?));
     }
     let v4 = adapter.address_like(Ip::v4(0));
     let v6 = adapter.address_like(Ip::NONE);
-    let found: Vec<Ip> = match policy.flags.has(NatFlags::IPV6) {
-        true => v6.into_iter().collect(),
-        false => v4.into_iter().chain(v6).collect(),
-    };
-    match found.is_empty() {
-        true => Err(CompileError::new("OutBoundNAT", "the adapter has no address of that family to translate to")),
-        false => Ok(found),
-    }
+    let found = if policy.flags.has(NatFlags::IPV6) { v6 } else { v4 };
+    found.ok_or_else(|| CompileError::new("OutBoundNAT", "the adapter has no address of that family to translate to"))
 }
 
 fn except(name: &str, prefixes: Vec<IpNet>) -> RuleSpec {

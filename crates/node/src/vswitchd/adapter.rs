@@ -97,6 +97,11 @@ impl Adapter {
         Ok(adapter)
     }
 
+    /// Whether a port of the switch is the adapter's, or one of its tunnels.
+    pub(super) fn has_port(&self, port: vfp::PortId) -> bool {
+        [self.site.uplink, self.site.host].contains(&port) || self.tunnels.values().any(|tunnel| tunnel.port == port)
+    }
+
     pub(super) fn index(&self) -> u32 {
         self.takeover.adapter_index()
     }
@@ -206,7 +211,7 @@ impl Adapter {
             return;
         }
         self.forwards = true;
-        super::gateway::let_forward(&self.vnic_name, self.site.addresses.iter().any(|prefix| prefix.addr().is_ipv6()));
+        super::gateway::let_forward(Some(&self.vnic_name), self.site.addresses.iter().any(|prefix| prefix.addr().is_ipv6()));
     }
 
     /// Gives the adapter back to the node.

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hcn::Guid;
 use hcn::api::Kind;
 use hns::profile::{Defect, Limit};
-use vfp::Switch;
+use vfp::{PortId, Switch};
 
 use super::Options;
 use super::adapter::Adapter;
@@ -33,6 +33,8 @@ pub(super) struct Fabric {
     defects: Vec<Defect>,
     held: BTreeMap<(Kind, Guid), u64>,
     instance: Guid,
+    /// How often something was lost that had been made, which whoever programs the switch has to be told.
+    losses: u64,
     pub(super) adapters: BTreeMap<String, Adapter>,
     networks: HashMap<Guid, NetworkState>,
     endpoints: HashMap<Guid, EndpointState>,
@@ -58,6 +60,7 @@ impl Fabric {
             defects: Vec::new(),
             held: BTreeMap::new(),
             instance: Guid::new_v4(),
+            losses: 0,
             adapters: BTreeMap::new(),
             networks: HashMap::new(),
             endpoints: HashMap::new(),
@@ -70,9 +73,41 @@ impl Fabric {
         self.workers.shared.clone()
     }
 
-    /// Which vswitchd this is.
-    pub(super) fn instance(&self) -> Guid {
-        self.instance
+    /// Which vswitchd this is, and which state of it: where it loses something, it is another one from then on.
+    pub(super) fn instance(&self) -> String {
+        format!("{}/{}", self.instance, self.losses)
+    }
+
+    /// The NIC of a port is gone: what it was for counts as not there, so that it is asked for again.
+    pub(super) fn nic_failed(&mut self, port: PortId) {
+        let adapter = self.adapters.iter().find(|(_, adapter)| adapter.has_port(port)).map(|(name, _)| name.clone());
+        if let Some(name) = adapter {
+            self.lose_adapter(&name);
+        } else if let Some(id) = self.endpoint_at(port) {
+            self.detach(id);
+            self.held.remove(&(Kind::Endpoint, id));
+        }
+        self.losses += 1;
+    }
+
+    /// An adapter is gone, and with it the networks on it.
+    fn lose_adapter(&mut self, name: &str) {
+        let Some(adapter) = self.adapters.get(name) else { return };
+        tracing::warn!(adapter = name, "the adapter is gone; its networks wait for it to come back");
+        let networks: Vec<Guid> = adapter.networks.iter().copied().collect();
+        for id in networks {
+            let endpoints: Vec<Guid> =
+                self.endpoints.values().filter(|endpoint| endpoint.document.network == id).map(|endpoint| endpoint.document.id).collect();
+            for endpoint in endpoints {
+                self.let_go(endpoint);
+                self.held.remove(&(Kind::Endpoint, endpoint));
+            }
+            self.held.remove(&(Kind::Network, id));
+            if let Err(error) = self.remove_network(id) {
+                tracing::debug!(%id, %error, "a network went with its adapter");
+            }
+        }
+        self.losses += 1;
     }
 
     /// Every object with the number of the change that made it so.

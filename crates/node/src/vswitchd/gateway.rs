@@ -75,7 +75,7 @@ impl Gateway {
         };
         vnic::configure(&self.netlink, self.index, &config)?;
         if mode == Mode::Nat {
-            let_forward(&self.name, gateways.iter().any(|(gateway, _)| gateway.is_ipv6()));
+            let_forward(None, gateways.iter().any(|(gateway, _)| gateway.is_ipv6()));
             self.translate(network, mappings)?;
         }
         if compile::network::serves_names(network, mode) {
@@ -118,15 +118,20 @@ fn node_mapping(mapping: &Mapping) -> PortMapping {
     }
 }
 
-/// Lets the kernel route what comes by an interface. IPv6 knows this for the whole machine only.
-pub(super) fn let_forward(interface: &str, v6: bool) {
-    let mut keys = vec![Key::interface(Family::V4, interface, "forwarding")];
+/// Lets the kernel route what comes by an interface, or by any. IPv6 knows this for the whole machine only.
+pub(super) fn let_forward(interface: Option<&str>, v6: bool) {
+    let mut keys = vec![match interface {
+        Some(interface) => Key::interface(Family::V4, interface, "forwarding"),
+        None => Key::global("ipv4.ip_forward"),
+    }];
     if v6 {
         keys.push(Key::interface(Family::V6, "all", "forwarding"));
     }
     for key in keys {
-        if let Err(error) = key.set("1") {
-            tracing::warn!(%error, interface, "the node does not route for its endpoints");
+        match key.set("1") {
+            Ok(None) => {}
+            Ok(Some(_)) => tracing::info!(?key, "the node routes for its endpoints from now on"),
+            Err(error) => tracing::warn!(%error, ?key, "the node does not route for its endpoints"),
         }
     }
 }

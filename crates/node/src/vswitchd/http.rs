@@ -74,7 +74,7 @@ fn success(value: &impl serde::Serialize) -> Response {
 
 /// Which vswitchd this is: another one has another number, and none of what this one was told.
 async fn instance(State(fabric): State<Shared>) -> Response {
-    success(&fabric::lock(&fabric).instance().to_string())
+    success(&fabric::lock(&fabric).instance())
 }
 
 async fn inventory(State(fabric): State<Shared>) -> Response {

@@ -21,6 +21,8 @@ use super::worker::Shared;
 pub(super) enum Event {
     /// A packet waits for the hardware address of its next hop.
     Unresolved(Unresolved),
+    /// The NIC of a port is gone.
+    Failed(PortId),
     /// The kernel's network settings have changed.
     Changed(Vec<Change>),
 }
@@ -119,6 +121,7 @@ impl Resolver {
         while !stop.load(Ordering::Relaxed) {
             match events.recv_timeout(ROUND) {
                 Ok(Event::Unresolved(packet)) => self.want(packet),
+                Ok(Event::Failed(port)) => fabric::lock(&self.fabric).nic_failed(port),
                 Ok(Event::Changed(changes)) => self.note(changes),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,

@@ -254,6 +254,7 @@ impl Worker {
         if let Err(error) = outcome {
             tracing::warn!(%error, %port, "a NIC has failed; it is not read any more");
             self.remove(port);
+            _ = self.sink.shared.events.try_send(Event::Failed(port));
         }
     }
 }

@@ -60,7 +60,7 @@ impl<T: Value> Dimension<T> {
         for (number, ranges) in rules.iter().enumerate() {
             for range in ranges {
                 let from = cuts.partition_point(|cut| cut < range.start());
-                let to = cuts.partition_point(|cut| cut <= range.end());
+                let to = cuts.partition_point(|cut| cut <= range.end()).max(from);
                 sets[from..to].iter_mut().for_each(|set| set.set(number));
             }
         }

@@ -2,10 +2,11 @@
 
 use std::ops::RangeInclusive;
 
+use ipnet::IpNet;
 use wire::Ip;
 
 use super::dimension::Dimension;
-use super::{Rank, Ranked, Subject, key, mask};
+use super::{Rank, Ranked, Subject, is_family, key, mask};
 use crate::condition::{AddressMatch, Conditions};
 use crate::rule::RuleId;
 
@@ -22,14 +23,22 @@ pub(crate) struct Vector {
 }
 
 fn addresses(matches: &[AddressMatch]) -> Vec<RangeInclusive<u128>> {
-    let range = |prefix: &ipnet::IpNet| {
-        let (bits, first) = key(prefix);
-        first..=first | !mask(bits)
-    };
-    // A set without members accepts no address, which no list of ranges says; one range that no packet has does: the
-    // address that is none.
-    let ranges: Vec<_> = matches.iter().flat_map(AddressMatch::prefixes).map(range).collect();
-    if ranges.is_empty() && !matches.is_empty() { vec![Ip::NONE.0..=Ip::NONE.0] } else { ranges }
+    let mut ranges: Vec<_> = matches.iter().flat_map(AddressMatch::prefixes).flat_map(ranges).collect();
+    // A set without members accepts no address, which no list says that is empty itself; an empty range does.
+    if ranges.is_empty() && !matches.is_empty() {
+        ranges.push(RangeInclusive::new(1, 0));
+    }
+    ranges
+}
+
+/// The addresses of a prefix. Those of a short IPv6 prefix lie on both sides of IPv4.
+fn ranges(prefix: &IpNet) -> impl Iterator<Item = RangeInclusive<u128>> {
+    let (bits, first) = key(prefix);
+    let last = first | !mask(bits);
+    let (v4_first, v4_last) = (Ip::v4(0).0, Ip::v4(u32::MAX).0);
+    let around = !is_family(bits, Ip::v4(0)) && (first..=last).contains(&v4_first);
+    let parts = if around { [Some(first..=v4_first - 1), Some(v4_last + 1..=last)] } else { [Some(first..=last), None] };
+    parts.into_iter().flatten()
 }
 
 impl Vector {

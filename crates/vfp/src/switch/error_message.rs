@@ -1,7 +1,7 @@
 //! ICMP errors: those that arrive about translated packets, and those that the switch sends itself.
 
 use wire::icmp::{self, Problem};
-use wire::{Embedded, Encapsulation, FlowId, Frame, Headers};
+use wire::{Embedded, Encapsulation, FlowId, Frame, Headers, segment};
 
 use super::core::Core;
 use super::walk::{Decided, End, Facts, Packet};
@@ -13,10 +13,10 @@ use crate::transposition::{Shape, Transposition};
 use crate::verdict::{DropReason, Egress, Outcome, Tier, Verdict};
 
 /// An error on its way to the sender of the packet it is about.
-struct Returned {
-    decided: Decided,
+pub(super) struct Returned {
+    pub(super) decided: Decided,
     /// The packet it is about, as its sender knows it.
-    about: FlowId,
+    pub(super) about: FlowId,
 }
 
 impl Switch {
@@ -34,7 +34,7 @@ impl Switch {
             Ok(embedded) => embedded,
             Err(malformed) => return Verdict::drop(malformed.into()),
         };
-        let packet = Packet { now, port, headers, encapsulation, bytes: frame.len() };
+        let packet = Packet { now, port, headers, encapsulation, bytes: frame.len(), trial: false };
         let returned = self.core().return_error(&packet, &embedded);
         match returned {
             None => self.walk(now, port, frame, *headers, encapsulation, sink),
@@ -55,7 +55,15 @@ impl Switch {
     }
 
     /// A packet does not fit the way it has to go: it is cut, where its sender allows that, or the sender is told.
-    pub(super) fn too_large(&self, decided: &Decided, frame: &mut Frame, headers: &Headers, port: PortId, sink: &mut impl Sink) -> Verdict {
+    pub(super) fn too_large(
+        &self,
+        decided: &Decided,
+        frame: &mut Frame,
+        headers: &Headers,
+        port: PortId,
+        encapsulation: Option<&Encapsulation>,
+        sink: &mut impl Sink,
+    ) -> Verdict {
         if self.cut(decided, frame, headers, sink) {
             return Verdict { outcome: Outcome::Forwarded(decided.egress), rule: decided.rule, tier: decided.tier };
         }
@@ -65,18 +73,14 @@ impl Switch {
         let mut answer = std::mem::take(sink.scratch());
         if icmp::error(frame.bytes(), headers, problem, from, mac, &mut answer) {
             self.core().counters.errors_sent += 1;
-            self.send(&Egress { port, encapsulation: None }, &mut answer, sink);
+            self.send(&Egress { port, encapsulation: encapsulation.copied() }, &mut answer, sink);
         }
         *sink.scratch() = answer;
         Verdict { outcome: Outcome::Dropped(DropReason::PacketTooBig), rule: decided.rule, tier: decided.tier }
     }
 
     fn cut(&self, decided: &Decided, frame: &mut Frame, headers: &Headers, sink: &mut impl Sink) -> bool {
-        if !headers.id.source.is_v4() || frame.offload.segmentation.is_some() {
-            return false;
-        }
-        let mut whole = frame.clone();
-        decided.transposition.apply(&mut whole, headers);
+        let Some(whole) = cuttable(decided, frame, headers) else { return false };
         let mut piece = std::mem::take(sink.scratch());
         let cut = wire::fragment::fragment4(&whole, headers, usize::from(decided.mtu), &mut piece, |piece| {
             self.send(&decided.egress, piece, sink)
@@ -86,9 +90,21 @@ impl Switch {
     }
 }
 
+/// A packet as it leaves, to be cut; `None` if it cannot be.
+pub(super) fn cuttable(decided: &Decided, frame: &Frame, headers: &Headers) -> Option<Frame> {
+    if !headers.id.source.is_v4() || frame.offload.segmentation.is_some() {
+        return None;
+    }
+    let mut whole = frame.clone();
+    decided.transposition.apply(&mut whole, headers);
+    // The pieces cannot be asked to complete it.
+    segment::complete_checksum(&mut whole, headers).ok()?;
+    Some(whole)
+}
+
 impl Core {
     /// Where an error goes that is about a packet of a known connection.
-    fn return_error(&mut self, packet: &Packet<'_>, embedded: &Embedded) -> Option<Result<Returned, End>> {
+    pub(super) fn return_error(&mut self, packet: &Packet<'_>, embedded: &Embedded) -> Option<Result<Returned, End>> {
         let scope = Scope { id: embedded.id.reverse(), ..packet.scope() };
         let (id, way) = self.connections.find(&scope)?;
         let connection = self.connections.get(id)?;
@@ -106,11 +122,16 @@ impl Core {
     fn carry_error(&mut self, packet: &Packet<'_>, connection: u32, way: Way, id: FlowId) -> Result<Decided, End> {
         let mut facts = Facts::first(self, packet)?;
         facts.subject.id = id;
-        if way == Way::Reply {
-            facts.returning(self, connection);
+        facts.connection = Some(connection);
+        match way {
+            Way::Reply => facts.returning(self, connection),
+            // It leaves as the packets of its connection do.
+            Way::Forward => facts.routed = self.connections.get(connection).and_then(|connection| connection.routed),
         }
-        let (facts, egress) = self.journey(packet.port, facts, Way::Reply)?;
-        facts.rules.iter().for_each(|rule| rule.count(1, packet.bytes as u64));
+        let egress = self.travel(packet, &mut facts, Way::Reply)?;
+        if !packet.trial {
+            facts.count(packet.bytes);
+        }
         let Headers { id, source_mac, destination_mac, .. } = *packet.headers;
         let before = Shape { id, source_mac, destination_mac };
         let after = Shape { id: facts.subject.id, source_mac: facts.subject.source_mac, destination_mac: facts.subject.destination_mac };

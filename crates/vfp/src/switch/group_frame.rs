@@ -3,6 +3,8 @@
 use wire::{Encapsulation, Frame, Headers, MacAddress};
 
 use super::core::Core;
+use super::known::is_too_large;
+use super::neighbour::translate;
 use super::walk::{End, Facts, Packet};
 use super::{Sink, Switch};
 use crate::domain::Flood;
@@ -12,10 +14,10 @@ use crate::rule::RuleId;
 use crate::time::Instant;
 use crate::verdict::{DropReason, Egress, Outcome, Tier, Verdict};
 
-/// One copy of a frame: where it goes, and from which address.
-struct Copy {
+/// One copy of a frame: where it goes, and from which address if not from the sender's own.
+pub(super) struct Copy {
     to: PortId,
-    source_mac: MacAddress,
+    source_mac: Option<MacAddress>,
 }
 
 impl Switch {
@@ -27,61 +29,77 @@ impl Switch {
         encapsulation: Option<&Encapsulation>,
         sink: &mut impl Sink,
     ) -> Verdict {
-        let copies = match self.core().copies(port, headers, encapsulation, frame.len()) {
-            Ok(copies) => copies,
-            Err(End::Drop(reason, rule)) => return Verdict { outcome: Outcome::Dropped(reason), rule, tier: Tier::New },
-            Err(End::Unresolved(..)) => return Verdict::drop(DropReason::GroupNotForwarded),
-        };
-        for copy in &copies {
+        let packet = Packet { now: Instant::default(), port, headers, encapsulation, bytes: frame.len(), trial: false };
+        let copies = self.core().copies(&packet, frame);
+        for copy in copies.iter().flatten() {
             let mut piece = std::mem::take(sink.scratch());
             piece.copy_from(frame);
-            piece.bytes_mut()[6..12].copy_from_slice(&copy.source_mac.0);
+            translate(&mut piece, headers, copy.source_mac, None);
             self.send(&Egress { port: copy.to, encapsulation: None }, &mut piece, sink);
             *sink.scratch() = piece;
         }
-        match copies.len() {
-            0 => Verdict::drop(DropReason::GroupNotForwarded),
-            count => Verdict { outcome: Outcome::Flooded(count as u32), rule: RuleId::NONE, tier: Tier::New },
-        }
+        flooded(copies)
+    }
+}
+
+/// What became of a frame of which these copies were made.
+pub(super) fn flooded(copies: Result<Vec<Copy>, End>) -> Verdict {
+    match copies {
+        Ok(copies) if copies.is_empty() => Verdict::drop(DropReason::GroupNotForwarded),
+        Ok(copies) => Verdict { outcome: Outcome::Flooded(copies.len() as u32), rule: RuleId::NONE, tier: Tier::New },
+        Err(End::Drop(reason, rule)) => Verdict { outcome: Outcome::Dropped(reason), rule, tier: Tier::New },
+        Err(End::Unresolved(..)) => Verdict::drop(DropReason::GroupNotForwarded),
     }
 }
 
 impl Core {
-    fn copies(&mut self, port: PortId, headers: &Headers, encapsulation: Option<&Encapsulation>, bytes: usize) -> Result<Vec<Copy>, End> {
-        let packet = Packet { now: Instant::default(), port, headers, encapsulation, bytes };
-        let mut facts = Facts::first(self, &packet)?;
-        self.layers(port, Direction::Out, &mut facts, Way::Forward)?;
-        facts.rules.iter().for_each(|rule| rule.count(1, bytes as u64));
-        if let Some(lease) = facts.memory.lease.take() {
+    pub(super) fn copies(&mut self, packet: &Packet<'_>, frame: &Frame) -> Result<Vec<Copy>, End> {
+        let mut facts = Facts::first(self, packet)?;
+        let passed = self.layers(packet.port, Direction::Out, &mut facts, Way::Forward);
+        if !packet.trial {
+            facts.count(packet.bytes);
+        }
+        self.give_back(&facts);
+        passed?;
+        if facts.is_translated {
             // Nobody answers a group for it, so a translated sender would wait in vain.
-            if let Some(pool) = self.pools.get_mut(&lease.pool) {
-                pool.give_back(&lease);
-            }
             return Err(End::Drop(DropReason::GroupNotForwarded, facts.decisive));
         }
-        let receivers = self.receivers(port, &facts);
-        Ok(receivers.into_iter().filter_map(|to| self.copy(port, to, headers, encapsulation)).collect())
+        if facts.is_other && !self.domains.get(&facts.domain).is_some_and(|domain| domain.spec.other_protocols) {
+            return Err(End::Drop(DropReason::NotIp, facts.decisive));
+        }
+        let receivers = self.receivers(packet.port, &facts);
+        Ok(receivers.into_iter().filter_map(|to| self.copy(packet, frame, to)).collect())
     }
 
     fn receivers(&self, port: PortId, facts: &Facts) -> Vec<PortId> {
         let Some(domain) = self.domains.get(&facts.domain) else {
             return Vec::new();
         };
-        let is_uplink = |id: &PortId| self.port(*id).is_some_and(|port| port.spec.kind == PortKind::Uplink);
+        let is = |id: &PortId, kind: PortKind| self.port(*id).is_some_and(|port| port.spec.kind == kind);
         let wants = |id: &PortId| match domain.spec.flood {
             Flood::Nobody => false,
-            Flood::Listed => domain.listed.contains(id) || (facts.from == PortKind::Nic && is_uplink(id)),
+            Flood::Listed => domain.listed.contains(id) || (facts.from == PortKind::Nic && is(id, PortKind::Uplink)),
             Flood::Everybody => true,
         };
-        domain.ports.union(&domain.listed).copied().filter(|id| *id != port && wants(id)).collect()
+        // Into a tunnel only rules can send, as they alone know whom to.
+        domain.ports.union(&domain.listed).copied().filter(|id| *id != port && wants(id) && !is(id, PortKind::Tunnel)).collect()
     }
 
-    /// The copy for one receiver, if its layers let it through.
-    fn copy(&mut self, port: PortId, to: PortId, headers: &Headers, encapsulation: Option<&Encapsulation>) -> Option<Copy> {
-        let packet = Packet { now: Instant::default(), port, headers, encapsulation, bytes: 0 };
-        let mut facts = Facts::first(self, &packet).ok()?;
-        self.layers(to, Direction::In, &mut facts, Way::Forward).ok()?;
-        let hidden = self.port(port)?.spec.hidden_behind.filter(|_| self.port(to).is_some_and(|to| to.spec.kind == PortKind::Uplink));
-        Some(Copy { to, source_mac: hidden.unwrap_or(headers.source_mac) })
+    /// The copy for one receiver, if it fits and its layers let it through.
+    fn copy(&mut self, packet: &Packet<'_>, frame: &Frame, to: PortId) -> Option<Copy> {
+        let mut facts = Facts::first(self, packet).ok()?;
+        let passed = self.layers(to, Direction::In, &mut facts, Way::Forward);
+        if !packet.trial {
+            facts.count(packet.bytes);
+        }
+        self.give_back(&facts);
+        passed.ok()?;
+        let target = &self.port(to)?.spec;
+        if is_too_large(frame, packet.headers, target.mtu) {
+            return None;
+        }
+        let hidden = self.port(packet.port)?.spec.hidden_behind.filter(|_| target.kind == PortKind::Uplink);
+        Some(Copy { to, source_mac: hidden })
     }
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use wire::{Encapsulation, Frame, Headers};
 
+use super::walk::opens;
 use super::{Sink, Switch, is_cached};
 use crate::counters::add;
 use crate::flow::key::FlowKey;
@@ -23,7 +24,8 @@ impl Switch {
         encapsulation: Option<&Encapsulation>,
         sink: &mut impl Sink,
     ) -> Option<Verdict> {
-        if !is_cached(headers) {
+        // Who opens a connection may do so under the name of one that is over.
+        if !is_cached(headers) || opens(headers) {
             return None;
         }
         let key = FlowKey::new(port, encapsulation.map_or(0, |outer| outer.vni), headers);

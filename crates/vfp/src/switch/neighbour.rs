@@ -13,7 +13,7 @@ use crate::time::Instant;
 use crate::verdict::{DropReason, Egress, Outcome, Tier, Verdict};
 
 /// What happens to a neighbour message.
-enum Plan {
+pub(super) enum Plan {
     Answer(MacAddress),
     Pass { egress: Egress, source_mac: Option<MacAddress>, destination_mac: Option<MacAddress> },
     Flood,
@@ -28,17 +28,11 @@ impl Switch {
         encapsulation: Option<&Encapsulation>,
         sink: &mut impl Sink,
     ) -> Verdict {
-        let plan = self.core().plan_neighbour(port, headers, encapsulation);
-        let dropped = |end: End| match end {
-            End::Drop(reason, rule) => Verdict { outcome: Outcome::Dropped(reason), rule, tier: Tier::New },
-            End::Unresolved(..) => Verdict::drop(DropReason::NoRoute),
-        };
+        let packet = Packet { now: Instant::default(), port, headers, encapsulation, bytes: frame.len(), trial: false };
+        let plan = self.core().plan_neighbour(&packet);
         match plan {
             Err(end) => dropped(end),
-            Ok((Plan::Answer(mac), rule)) => match self.answer(port, frame, headers, mac, encapsulation, sink) {
-                true => Verdict { outcome: Outcome::Answered, rule, tier: Tier::New },
-                false => Verdict { outcome: Outcome::Dropped(DropReason::GroupNotForwarded), rule, tier: Tier::New },
-            },
+            Ok((Plan::Answer(mac), rule)) => answered(self.answer(port, frame, headers, mac, encapsulation, sink), rule),
             Ok((Plan::Pass { egress, source_mac, destination_mac }, rule)) => {
                 translate(frame, headers, source_mac, destination_mac);
                 self.send(&egress, frame, sink);
@@ -58,11 +52,7 @@ impl Switch {
         sink: &mut impl Sink,
     ) -> bool {
         let reply = sink.scratch();
-        let made = match headers.id.destination.is_v4() {
-            true => arp::answer(frame.bytes(), headers, mac, reply),
-            false => neighbour::answer(frame.bytes(), headers, mac, false, reply),
-        };
-        if !made {
+        if !make_answer(frame, headers, mac, reply) {
             return false;
         }
         self.core().counters.neighbours_answered += 1;
@@ -72,10 +62,30 @@ impl Switch {
     }
 }
 
+pub(super) fn dropped(end: End) -> Verdict {
+    match end {
+        End::Drop(reason, rule) => Verdict { outcome: Outcome::Dropped(reason), rule, tier: Tier::New },
+        End::Unresolved(..) => Verdict::drop(DropReason::NoRoute),
+    }
+}
+
+pub(super) fn answered(made: bool, rule: RuleId) -> Verdict {
+    let outcome = if made { Outcome::Answered } else { Outcome::Dropped(DropReason::GroupNotForwarded) };
+    Verdict { outcome, rule, tier: Tier::New }
+}
+
+/// Makes `reply` the answer to a request. Whether there is one to be given.
+pub(super) fn make_answer(frame: &Frame, headers: &Headers, mac: MacAddress, reply: &mut Frame) -> bool {
+    match headers.id.destination.is_v4() {
+        true => arp::answer(frame.bytes(), headers, mac, reply),
+        false => neighbour::answer(frame.bytes(), headers, mac, false, reply),
+    }
+}
+
 impl Core {
-    fn plan_neighbour(&mut self, port: PortId, headers: &Headers, encapsulation: Option<&Encapsulation>) -> Result<(Plan, RuleId), End> {
-        let packet = Packet { now: Instant::default(), port, headers, encapsulation, bytes: 0 };
-        let mut facts = Facts::first(self, &packet)?;
+    pub(super) fn plan_neighbour(&mut self, packet: &Packet<'_>) -> Result<(Plan, RuleId), End> {
+        let Packet { port, headers, .. } = *packet;
+        let mut facts = Facts::first(self, packet)?;
         if facts.from == PortKind::Tunnel {
             self.layers(port, Direction::Out, &mut facts, Way::Reply)?;
         }
@@ -90,11 +100,14 @@ impl Core {
                 false => Err(End::drop(DropReason::NoRoute)),
             };
         };
-        rule.count(1, 0);
+        if !packet.trial {
+            rule.count(1, packet.bytes as u64);
+        }
         let plan = match &rule.spec.action {
             Action::Answer(mac) => Plan::Answer(*mac),
             Action::Flood => Plan::Flood,
             Action::Forward { port: to, source_mac, destination_mac } => self.pass(port, *to, *source_mac, *destination_mac, request)?,
+            Action::Push { .. } if facts.from == PortKind::Tunnel => return Err(End::Drop(DropReason::SplitHorizon, rule.id)),
             Action::Push { port: to, encapsulation, source_mac, destination_mac } => {
                 let egress = Egress { port: *to, encapsulation: Some(*encapsulation) };
                 Plan::Pass { egress, source_mac: *source_mac, destination_mac: *destination_mac }
@@ -150,8 +163,8 @@ fn is_link_local(address: Ip) -> bool {
     address.0 >> 118 == 0xfe80 >> 6
 }
 
-/// Changes the hardware addresses of a message, in its frame header and in what it says.
-fn translate(frame: &mut Frame, headers: &Headers, source_mac: Option<MacAddress>, destination_mac: Option<MacAddress>) {
+/// Changes the hardware addresses of a frame, and those that a neighbour or router message tells.
+pub(super) fn translate(frame: &mut Frame, headers: &Headers, source_mac: Option<MacAddress>, destination_mac: Option<MacAddress>) {
     let bytes = frame.bytes_mut();
     let is_arp = headers.ether_type == wire::number::ether_type::ARP;
     if let Some(mac) = destination_mac {

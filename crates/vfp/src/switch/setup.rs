@@ -69,7 +69,8 @@ impl Switch {
     pub fn remove_port(&self, id: PortId) -> Result<(), SwitchError> {
         let core = &mut *self.core();
         let port = core.ports.get_mut(id.0 as usize).and_then(Option::take).ok_or(SwitchError::NoPort(id))?;
-        if let Some(domain) = core.domains.get_mut(&port.spec.domain) {
+        // The number will be given to another port, which must not receive what this one did.
+        for domain in core.domains.values_mut() {
             domain.ports.remove(&id);
             domain.listed.remove(&id);
         }

@@ -8,6 +8,7 @@ use super::Switch;
 use crate::counters::{PortCounters, SwitchCounters};
 use crate::flow::connection::{Connection, Way};
 use crate::flow::expiry::TcpState;
+use crate::nat::{NatPool, PoolId};
 use crate::port::{PortId, PortKind};
 use crate::rule::{Place, RuleId, RuleSpec};
 use crate::time::Instant;
@@ -180,6 +181,11 @@ impl Switch {
     pub fn connection_usage(&self) -> (usize, usize) {
         let core = self.core();
         (core.connections.len(), core.connections.capacity())
+    }
+
+    /// How many ports a pool has given out, over all destinations.
+    pub fn pool_usage(&self, id: PoolId) -> Option<usize> {
+        self.core().pools.get(&id).map(NatPool::taken)
     }
 
     fn collect_all(&self) {

@@ -6,7 +6,8 @@
 mod act;
 mod facts;
 
-use wire::{Encapsulation, Fragment, Frame, Headers, Ip, Kind};
+use wire::number::{protocol, tcp_flag};
+use wire::{Encapsulation, FlowId, Fragment, Frame, Headers, Ip, Kind};
 
 pub(super) use self::facts::Facts;
 use super::core::Core;
@@ -14,6 +15,7 @@ use super::known::is_too_large;
 use super::{Sink, Switch, is_cached};
 use crate::flow::connection::{Connection, ConnectionId, Scope, Side, Way};
 use crate::flow::entry::Entry;
+use crate::flow::expiry::TcpState;
 use crate::flow::key::FlowKey;
 use crate::fragment::Pieces;
 use crate::port::{Direction, PortId, PortKind};
@@ -54,6 +56,8 @@ pub(super) struct Packet<'a> {
     pub(super) headers: &'a Headers,
     pub(super) encapsulation: Option<&'a Encapsulation>,
     pub(super) bytes: usize,
+    /// Whether it is only asked what would happen: then nothing is counted, remembered or ended.
+    pub(super) trial: bool,
 }
 
 impl Packet<'_> {
@@ -81,12 +85,14 @@ impl Switch {
         let decided = {
             let core = &mut *self.core();
             core.join_fragments(now, port, &mut headers, encapsulation).and_then(|()| {
-                let packet = Packet { now, port, headers: &headers, encapsulation, bytes: frame.len() };
+                let packet = Packet { now, port, headers: &headers, encapsulation, bytes: frame.len(), trial: false };
                 self.decide(core, &packet)
             })
         };
         match decided {
-            Ok(decided) if is_too_large(frame, &headers, decided.mtu) => self.too_large(&decided, frame, &headers, port, sink),
+            Ok(decided) if is_too_large(frame, &headers, decided.mtu) => {
+                self.too_large(&decided, frame, &headers, port, encapsulation, sink)
+            }
             Ok(decided) => {
                 decided.transposition.apply(frame, &headers);
                 self.send(&decided.egress, frame, sink);
@@ -100,31 +106,13 @@ impl Switch {
         }
     }
 
-    /// What the layers say of a packet now, with nothing remembered and nothing sent. The frame becomes what would be sent.
-    pub fn simulate(&self, now: Instant, port: PortId, frame: &mut Frame, encapsulation: Option<&Encapsulation>) -> Verdict {
-        let headers = match super::read(frame) {
-            Ok(headers) => headers,
-            Err(reason) => return Verdict::drop(reason),
-        };
-        let core = &mut *self.core();
-        let packet = Packet { now, port, headers: &headers, encapsulation, bytes: frame.len() };
-        match self.find_out(core, &packet) {
-            Ok(found) => {
-                found.decided.transposition.apply(frame, &headers);
-                core.give_back_new(&found);
-                Verdict { outcome: Outcome::Forwarded(found.decided.egress), rule: found.decided.rule, tier: found.decided.tier }
-            }
-            Err(End::Drop(reason, rule)) => Verdict { outcome: Outcome::Dropped(reason), rule, tier: Tier::New },
-            Err(End::Unresolved(..)) => Verdict::drop(DropReason::NoNeighbour),
-        }
-    }
-
     fn decide(&self, core: &mut Core, packet: &Packet<'_>) -> Result<Decided, End> {
         let found = self.find_out(core, packet)?;
         let id = match found.connection {
             Some(id) => id,
-            None if packet.headers.kind == Kind::Other => {
-                found.facts.rules.iter().for_each(|rule| rule.count(1, packet.bytes as u64));
+            // Nothing answers an error or what is not IP.
+            None if packet.headers.kind != Kind::Ip => {
+                found.facts.count(packet.bytes);
                 return Ok(found.decided);
             }
             None => self.connect(core, packet, &found)?,
@@ -133,62 +121,87 @@ impl Switch {
     }
 
     /// Walks, as a reply, as a later packet, or as a first one.
-    fn find_out(&self, core: &mut Core, packet: &Packet<'_>) -> Result<Found, End> {
-        let scope = packet.scope();
-        if let Some((id, way)) = core.connections.find(&scope) {
-            if let Some(found) = self.find_known(core, packet, id, way)? {
+    pub(super) fn find_out(&self, core: &mut Core, packet: &Packet<'_>) -> Result<Found, End> {
+        if let Some((id, way)) = core.connections.find(&packet.scope()) {
+            if self.opens_again(core, packet, id, way) {
+                self.expire(core, packet, id);
+            } else if let Some(found) = self.find_known(core, packet, id, way)? {
                 return Ok(found);
+            } else if !packet.trial {
+                self.revoke(core, id);
             }
-            self.revoke(core, id);
         }
         core.counters.new += 1;
-        let facts = Facts::first(core, packet)?;
-        let (facts, egress) = core.journey(packet.port, facts, Way::Forward)?;
+        let mut facts = Facts::first(core, packet)?;
+        let egress = core.travel(packet, &mut facts, Way::Forward)?;
         Ok(found(core, packet, facts, egress, None, Way::Forward))
+    }
+
+    /// Whether a packet opens a connection under the name of one that is over.
+    fn opens_again(&self, core: &mut Core, packet: &Packet<'_>, id: ConnectionId, way: Way) -> bool {
+        if way == Way::Reply || !opens(packet.headers) {
+            return false;
+        }
+        core.collect(id, &self.flows);
+        core.connections.get(id).is_some_and(|connection| {
+            let (forward, reply) = (connection.forward.seen.tcp_flags, connection.reply.seen.tcp_flags);
+            TcpState::from_flags(forward, reply) == TcpState::Closed
+        })
+    }
+
+    fn expire(&self, core: &mut Core, packet: &Packet<'_>, id: ConnectionId) {
+        if !packet.trial {
+            core.counters.connections_expired += 1;
+            core.end(id, &self.flows);
+        }
     }
 
     /// Walks for a connection that is known. `None` says that policy no longer allows it as it is.
     fn find_known(&self, core: &mut Core, packet: &Packet<'_>, id: ConnectionId, way: Way) -> Result<Option<Found>, End> {
         core.counters.connection += 1;
-        if !self.is_still_allowed(core, id) {
+        if !self.is_still_allowed(core, id, packet.trial) {
             return Ok(None);
         }
-        let Some(connection) = core.connections.get(id) else { return Ok(None) };
-        let memory = connection.memory;
-        let (reply_scope, untranslated) = (connection.reply.scope, connection.forward.scope.id.reverse());
         let mut facts = Facts::first(core, packet)?;
-        facts.memory = memory;
+        let Some(connection) = core.connections.get(id) else { return Ok(None) };
+        let (reply_scope, untranslated) = (connection.reply.scope, connection.forward.scope.id.reverse());
+        facts.within(id, connection);
         if way == Way::Reply {
             facts.subject.id = untranslated;
             facts.returning(core, id);
         }
-        let (facts, egress) = core.journey(packet.port, facts, way)?;
+        let egress = core.travel(packet, &mut facts, way)?;
         // A connection whose packets now go elsewhere, or under another name, is not the same one any more.
         if way == Way::Forward && reply_of(&facts, &egress) != reply_scope {
+            core.give_back(&facts);
             return Ok(None);
         }
         Ok(Some(found(core, packet, facts, egress, Some(id), way)))
     }
 
     /// Whether the first packet of a connection would still be allowed, and translated the same.
-    fn is_still_allowed(&self, core: &mut Core, id: ConnectionId) -> bool {
+    fn is_still_allowed(&self, core: &mut Core, id: ConnectionId, trial: bool) -> bool {
         let Some(connection) = core.connections.get(id) else { return false };
         let current = connection.ports.map(|port| self.generation(port));
         if connection.generations == current {
             return true;
         }
-        let (reply_scope, origin, facts) = (connection.reply.scope, connection.forward.scope.port, Facts::again(connection));
+        let (reply_scope, memory, origin) = (connection.reply.scope, connection.memory, connection.forward.scope.port);
         core.counters.resimulated += 1;
-        let facts = facts.and_then(|facts| facts.entering(core, origin));
-        let Ok((facts, egress)) = facts.and_then(|facts| core.journey(origin, facts, Way::Forward)) else {
-            return false;
-        };
-        if reply_of(&facts, &egress) != reply_scope || facts.memory != core.connections.get(id).map_or(facts.memory, |c| c.memory) {
+        let Ok(mut facts) = Facts::again(id, connection).entering(core, origin) else { return false };
+        let egress = core.journey(origin, &mut facts, Way::Forward);
+        let same = egress.is_ok_and(|egress| reply_of(&facts, &egress) == reply_scope) && facts.memory == memory;
+        if !same {
+            core.give_back(&facts);
             return false;
         }
-        if let Some(connection) = core.connections.get_mut(id) {
-            connection.generations = current;
-            connection.forward.rules = facts.rules;
+        if !trial {
+            // What was counted until now belongs to the rules it was counted under.
+            core.collect(id, &self.flows);
+            if let Some(connection) = core.connections.get_mut(id) {
+                connection.generations = current;
+                connection.forward.rules = facts.rules;
+            }
         }
         true
     }
@@ -202,12 +215,12 @@ impl Switch {
     fn connect(&self, core: &mut Core, packet: &Packet<'_>, found: &Found) -> Result<ConnectionId, End> {
         let forward = packet.scope();
         let reply = reply_of(&found.facts, &found.decided.egress);
-        if reply != forward && core.connections.find(&reply).is_some() {
-            core.give_back_new(found);
-            return Err(End::drop(DropReason::NoNatPorts));
+        if reply != forward && self.is_taken(core, &reply) {
+            core.give_back(&found.facts);
+            return Err(End::Drop(DropReason::NoNatPorts, found.decided.rule));
         }
         if !core.connections.has_share(packet.port) {
-            self.make_room(core, packet).inspect_err(|_| core.give_back_new(found))?;
+            self.make_room(core, packet).inspect_err(|_| core.give_back(&found.facts))?;
         }
         let ports = [packet.port, found.decided.egress.port];
         let Headers { source_mac, destination_mac, ether_type, .. } = *packet.headers;
@@ -226,6 +239,16 @@ impl Switch {
             generations: ports.map(|port| self.generation(port)),
             made: packet.now,
         }))
+    }
+
+    /// Whether answers like these belong to a connection already. One that policy no longer allows has to make room.
+    fn is_taken(&self, core: &mut Core, reply: &Scope) -> bool {
+        let Some((id, _)) = core.connections.find(reply) else { return false };
+        let taken = self.is_still_allowed(core, id, false);
+        if !taken {
+            self.revoke(core, id);
+        }
+        taken
     }
 
     /// Ends a connection of the port that nobody would miss, or says that there is none.
@@ -297,9 +320,9 @@ impl Switch {
 
 /// What a walk found, before it is remembered.
 #[derive(Debug)]
-struct Found {
-    facts: Facts,
-    decided: Decided,
+pub(super) struct Found {
+    pub(super) facts: Facts,
+    pub(super) decided: Decided,
     connection: Option<ConnectionId>,
     way: Way,
 }
@@ -317,14 +340,30 @@ fn reply_of(facts: &Facts, egress: &Egress) -> Scope {
     Scope { port: egress.port, vni: egress.encapsulation.map_or(0, |outer| outer.vni), id: facts.subject.id.reverse() }
 }
 
+/// Whether a packet opens a TCP connection.
+#[inline]
+pub(super) fn opens(headers: &Headers) -> bool {
+    headers.tcp_flags & (tcp_flag::SYN | tcp_flag::ACK) == tcp_flag::SYN && headers.id.protocol == protocol::TCP
+}
+
 impl Core {
+    /// The journey of a packet itself. If it ends early, the rules that were met count it, and what was taken is given back.
+    pub(super) fn travel(&mut self, packet: &Packet<'_>, facts: &mut Facts, way: Way) -> Result<Egress, End> {
+        self.journey(packet.port, facts, way).inspect_err(|_| {
+            self.give_back(facts);
+            if !packet.trial {
+                facts.count(packet.bytes);
+            }
+        })
+    }
+
     /// The whole way of a packet: out of one port, through a domain, into another port.
-    pub(super) fn journey(&mut self, port: PortId, mut facts: Facts, way: Way) -> Result<(Facts, Egress), End> {
-        self.layers(port, Direction::Out, &mut facts, way)?;
-        let egress = self.forward(&mut facts)?;
-        self.leave(port, egress.port, &mut facts)?;
-        self.layers(egress.port, Direction::In, &mut facts, way)?;
-        Ok((facts, egress))
+    fn journey(&mut self, port: PortId, facts: &mut Facts, way: Way) -> Result<Egress, End> {
+        self.layers(port, Direction::Out, facts, way)?;
+        let egress = self.forward(facts)?;
+        self.leave(port, egress.port, facts)?;
+        self.layers(egress.port, Direction::In, facts, way)?;
+        Ok(egress)
     }
 
     /// What holds for every frame that leaves by a port.
@@ -347,12 +386,12 @@ impl Core {
     }
 
     /// Gives back what a walk took that is not going to be remembered.
-    fn give_back_new(&mut self, found: &Found) {
-        if found.connection.is_none()
-            && let Some(lease) = &found.facts.memory.lease
+    pub(super) fn give_back(&mut self, facts: &Facts) {
+        let kept = facts.connection.and_then(|id| self.connections.get(id)).and_then(|connection| connection.memory.lease);
+        if let Some(lease) = facts.memory.lease.filter(|lease| Some(*lease) != kept)
             && let Some(pool) = self.pools.get_mut(&lease.pool)
         {
-            pool.give_back(lease);
+            pool.give_back(&lease);
         }
     }
 
@@ -375,24 +414,23 @@ impl Core {
         headers: &mut Headers,
         encapsulation: Option<&Encapsulation>,
     ) -> Result<(), End> {
-        let pieces = |id: u32| Pieces {
-            port,
-            vni: encapsulation.map_or(0, |outer| outer.vni),
-            source: headers.id.source,
-            destination: headers.id.destination,
-            protocol: headers.id.protocol,
-            id,
-        };
-        match headers.fragment {
-            Fragment::Whole => Ok(()),
-            Fragment::First { id } => match self.fragments.first(pieces(id), headers.id, now) {
-                true => Ok(()),
-                false => Err(End::drop(DropReason::NoFlowResources)),
-            },
-            Fragment::Later { id, .. } => {
-                headers.id = self.fragments.later(&pieces(id)).ok_or(End::drop(DropReason::FragmentWithoutFirst))?;
-                Ok(())
-            }
+        if let Fragment::First { id } = headers.fragment {
+            self.fragments.first(pieces(port, headers, encapsulation, id), headers.id, now);
         }
+        self.join_later(port, headers, encapsulation)
     }
+
+    /// Tells a later fragment what the first one said.
+    pub(super) fn join_later(&self, port: PortId, headers: &mut Headers, encapsulation: Option<&Encapsulation>) -> Result<(), End> {
+        if let Fragment::Later { id, .. } = headers.fragment {
+            let pieces = pieces(port, headers, encapsulation, id);
+            headers.id = self.fragments.later(&pieces).ok_or(End::drop(DropReason::FragmentWithoutFirst))?;
+        }
+        Ok(())
+    }
+}
+
+fn pieces(port: PortId, headers: &Headers, encapsulation: Option<&Encapsulation>, id: u32) -> Pieces {
+    let FlowId { source, destination, protocol, .. } = headers.id;
+    Pieces { port, vni: encapsulation.map_or(0, |outer| outer.vni), source, destination, protocol, id }
 }

@@ -108,11 +108,18 @@ impl Fabric {
 
     /// Takes the NIC of an endpoint away, and its port.
     pub(super) fn detach(&mut self, id: Guid) {
+        if let Some(attached) = self.endpoints.get(&id).and_then(|state| state.attached.as_ref()) {
+            attached.nic.remove();
+        }
+        self.let_go(id);
+    }
+
+    /// Takes the port of an endpoint away. Its namespace keeps the NIC, to be taken up again.
+    pub(super) fn let_go(&mut self, id: Guid) {
         let Some(state) = self.endpoints.get_mut(&id) else { return };
         state.rules.remove(&self.switch);
         let Some(attached) = state.attached.take() else { return };
         let network = state.document.network;
-        attached.nic.remove();
         self.workers.detach(attached.port);
         _ = self.switch.remove_port(attached.port);
         if let Err(error) = self.refresh_mappings(network) {
@@ -126,6 +133,12 @@ impl Fabric {
             state.rules.remove(&self.switch);
         }
         Ok(())
+    }
+
+    /// The endpoint that a port belongs to.
+    pub(super) fn endpoint_at(&self, port: PortId) -> Option<Guid> {
+        let is_there = |state: &&EndpointState| state.attached.as_ref().is_some_and(|attached| attached.port == port);
+        self.endpoints.values().find(is_there).map(|state| state.document.id)
     }
 
     /// The port of an endpoint, while it is attached.

@@ -224,6 +224,10 @@ impl Fabric {
         let before = adapter.site.clone();
         if let Err(error) = adapter.refresh(&self.switch) {
             tracing::warn!(adapter = name, %error, "the node's vNIC could not follow its adapter");
+            if matches!(error, Error::Takeover(host::uplink::TakeoverError::NoAdapter(_))) {
+                self.lose_adapter(name);
+            }
+            return;
         }
         if adapter.site == before {
             return;

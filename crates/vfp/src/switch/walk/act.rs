@@ -60,10 +60,7 @@ impl Core {
         match &rule.spec.action {
             Action::Allow => {}
             Action::Pass | Action::Count => return Ok(Passed::Group),
-            Action::Block(reason) => {
-                rule.count(1, 0);
-                return Err(End::Drop(*reason, rule.id));
-            }
+            Action::Block(reason) => return Err(End::Drop(*reason, rule.id)),
             Action::Modify { source_mac, destination_mac, source, destination, source_port, destination_port } => {
                 let subject = &mut facts.subject;
                 subject.source_mac = source_mac.unwrap_or(subject.source_mac);
@@ -99,8 +96,13 @@ impl Core {
     fn source_nat(&mut self, facts: &mut Facts, owner: PortId, wanted: &Translation) -> Result<(), DropReason> {
         let Translation { pool: id, address, underlay, most } = *wanted;
         let before = facts.subject.id;
-        if before.source.is_v4() != address.is_v4() {
+        // An error about no connection that we know speaks of a packet that nobody here sent (RFC 5508, 4.2).
+        if before.source.is_v4() != address.is_v4() || facts.is_error {
             return Err(DropReason::UnsupportedProtocol);
+        }
+        // Only one lease can be remembered.
+        if std::mem::replace(&mut facts.is_translated, true) {
+            return Err(DropReason::RuleLoop);
         }
         let uplink = self.underlays.get(&underlay).ok_or(DropReason::NoRoute)?.spec.uplink;
         let destination =
@@ -115,8 +117,9 @@ impl Core {
             facts.subject.id = translated(lease.port);
             return Ok(());
         }
-        let connections = &self.connections;
-        let is_free = |port: u16| connections.find(&Scope { port: uplink, vni: 0, id: translated(port).reverse() }).is_none();
+        let (connections, own) = (&self.connections, facts.connection);
+        let scope = |port: u16| Scope { port: uplink, vni: 0, id: translated(port).reverse() };
+        let is_free = |port: u16| connections.find(&scope(port)).is_none_or(|(id, _)| Some(id) == own);
         if !has_ports(before.protocol) {
             facts.subject.id = FlowId { source: address, ..before };
             return if is_free(before.source_port) { Ok(()) } else { Err(DropReason::NoNatPorts) };
@@ -132,12 +135,17 @@ impl Core {
     /// Where a packet goes after the layers of the port it came from.
     pub(in crate::switch) fn forward(&mut self, facts: &mut Facts) -> Result<Egress, End> {
         if let Some(back) = facts.back_to {
-            return Ok(back);
+            facts.subject.source_mac = back.source_mac;
+            facts.subject.destination_mac = back.destination_mac;
+            return Ok(back.egress);
         }
         if let Some(underlay) = facts.routed {
             return self.route(underlay, facts);
         }
         let domain = self.domains.get(&facts.domain).ok_or(End::drop(DropReason::NoRoute))?;
+        if facts.is_other && !domain.spec.other_protocols {
+            return Err(End::Drop(DropReason::NotIp, facts.decisive));
+        }
         let mut counted = Vec::new();
         let rule = domain.forward(facts.from).find(&facts.subject, &mut |rule| counted.push(rule.clone())).cloned();
         facts.rules.append(&mut counted);
@@ -153,10 +161,7 @@ impl Core {
             Action::Forward { port, source_mac, destination_mac } => (*port, None, source_mac, destination_mac),
             Action::Push { port, encapsulation, source_mac, destination_mac } => (*port, Some(*encapsulation), source_mac, destination_mac),
             Action::Route(underlay) => return self.route(*underlay, facts),
-            Action::Block(reason) => {
-                rule.count(1, 0);
-                return Err(End::Drop(*reason, rule.id));
-            }
+            Action::Block(reason) => return Err(End::Drop(*reason, rule.id)),
             _ => return Err(End::Drop(DropReason::NoRoute, rule.id)),
         };
         facts.subject.source_mac = source_mac.unwrap_or(facts.subject.source_mac);

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use wire::{Kind, MacAddress};
+
 use super::{End, Packet};
 use crate::classify::Subject;
 use crate::domain::DomainId;
@@ -11,6 +13,14 @@ use crate::rule::{Rule, RuleId};
 use crate::switch::core::Core;
 use crate::underlay::UnderlayId;
 use crate::verdict::{DropReason, Egress};
+
+/// Where a connection came from.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::switch) struct Back {
+    pub(in crate::switch) egress: Egress,
+    pub(in crate::switch) source_mac: MacAddress,
+    pub(in crate::switch) destination_mac: MacAddress,
+}
 
 /// A packet as the layers passed so far have made it.
 #[derive(Debug)]
@@ -24,7 +34,15 @@ pub(in crate::switch) struct Facts {
     /// The underlay that routes it instead, if a layer has said so.
     pub(in crate::switch) routed: Option<UnderlayId>,
     /// Where it must go because its connection came from there.
-    pub(in crate::switch) back_to: Option<Egress>,
+    pub(in crate::switch) back_to: Option<Back>,
+    /// The connection it belongs to, if that is known.
+    pub(in crate::switch) connection: Option<ConnectionId>,
+    /// Whether it is neither IP nor a neighbour message.
+    pub(in crate::switch) is_other: bool,
+    /// Whether it is an ICMP error, which has no identifier to translate.
+    pub(in crate::switch) is_error: bool,
+    /// Whether its source was translated already.
+    pub(in crate::switch) is_translated: bool,
     /// What stateful layers have decided.
     pub(in crate::switch) memory: Memory,
     /// The rules that matched.
@@ -44,11 +62,12 @@ impl Facts {
             ether_type: headers.ether_type,
             vni: packet.encapsulation.map(|outer| outer.vni),
         };
-        Self::of(subject).entering(core, packet.port)
+        let (is_other, is_error) = (headers.kind == Kind::Other, headers.kind == Kind::IcmpError);
+        Self { is_other, is_error, ..Self::of(subject) }.entering(core, packet.port)
     }
 
     /// The first packet of a connection once more.
-    pub(super) fn again(connection: &Connection) -> Result<Self, End> {
+    pub(super) fn again(id: ConnectionId, connection: &Connection) -> Self {
         let subject = Subject {
             id: connection.forward.scope.id,
             source_mac: connection.source_mac,
@@ -56,7 +75,15 @@ impl Facts {
             ether_type: connection.ether_type,
             vni: connection.encapsulation.map(|outer| outer.vni),
         };
-        Ok(Self { memory: connection.memory, ..Self::of(subject) })
+        let mut facts = Self::of(subject);
+        facts.within(id, connection);
+        facts
+    }
+
+    /// Makes it a packet of a connection, about which is decided as before.
+    pub(super) fn within(&mut self, id: ConnectionId, connection: &Connection) {
+        self.connection = Some(id);
+        self.memory = connection.memory;
     }
 
     fn of(subject: Subject) -> Self {
@@ -66,6 +93,10 @@ impl Facts {
             domain: DomainId::default(),
             routed: None,
             back_to: None,
+            connection: None,
+            is_other: false,
+            is_error: false,
+            is_translated: false,
             memory: Memory::default(),
             rules: Vec::new(),
             decisive: RuleId::NONE,
@@ -86,10 +117,17 @@ impl Facts {
             self.from = PortKind::Uplink;
         }
         if let Some(outer) = connection.encapsulation {
-            self.back_to = Some(Egress { port: connection.forward.scope.port, encapsulation: Some(outer) });
-            self.subject.source_mac = connection.destination_mac;
-            self.subject.destination_mac = connection.source_mac;
+            self.back_to = Some(Back {
+                egress: Egress { port: connection.forward.scope.port, encapsulation: Some(outer) },
+                source_mac: connection.destination_mac,
+                destination_mac: connection.source_mac,
+            });
         }
+    }
+
+    /// Counts the packet for all rules that matched.
+    pub(in crate::switch) fn count(&self, bytes: usize) {
+        self.rules.iter().for_each(|rule| rule.count(1, bytes as u64));
     }
 
     /// Notes a rule that matched.

@@ -1,0 +1,241 @@
+//! Making traffic between the pods of a system, and what came of it.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::Ipv4Addr;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use host::namespace::Namespace;
+use serde_json::Value;
+
+use crate::cpu::{self, Placement};
+use crate::generator::CONGESTION_CONTROL;
+use crate::process::{self, Daemon};
+use crate::system::System;
+
+/// The port of iperf3's server.
+const STREAM_PORT: u16 = 5201;
+
+/// How much longer than planned a test may take.
+const GRACE: Duration = Duration::from_secs(15);
+
+/// A kind of traffic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Load {
+    /// So many TCP streams at once, by iperf3.
+    Streams(u8),
+    /// One byte there and one back, over and over on one connection.
+    RoundTrips,
+    /// Connect, one byte there, one back, close.
+    Connections,
+    /// Datagrams of 64 bytes as fast as they can be sent.
+    Datagrams,
+}
+
+/// What a test showed: gigabits, microseconds, connections or packets, each per second where that makes sense.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Figure {
+    pub(crate) value: f64,
+    /// The mean, where the value is the middle.
+    pub(crate) mean: Option<f64>,
+    /// Processor time of the processes between the pods, and how long it was taken over, in seconds.
+    pub(crate) switch: f64,
+    pub(crate) wall: f64,
+}
+
+/// How long a test takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub(crate) warm_up: Duration,
+    pub(crate) duration: Duration,
+}
+
+impl Span {
+    /// A span of so many seconds with a warm-up that fits.
+    pub(crate) fn of(seconds: u64) -> Self {
+        Self { warm_up: Duration::from_millis(seconds * 300), duration: Duration::from_secs(seconds) }
+    }
+
+    fn limit(&self) -> Duration {
+        self.warm_up + self.duration + GRACE
+    }
+
+    fn arguments(&self) -> [String; 4] {
+        let millis = |time: Duration| time.as_millis().to_string();
+        ["--warm-up".to_owned(), millis(self.warm_up), "--duration".to_owned(), millis(self.duration)]
+    }
+}
+
+/// Puts a load on a system.
+pub(crate) fn measure(system: &System, load: Load, placement: Placement, span: Span) -> Result<Figure, String> {
+    let processes = system.processes();
+    let (before, begin) = (cpu::used(&processes), Instant::now());
+    let test = Test { system, cpus: placement.cpus(), span };
+    let (value, mean) = match load {
+        Load::Streams(count) => (test.streams(count)?, None),
+        Load::RoundTrips => test.round_trips()?,
+        Load::Connections => (number(&test.against_server("connect")?)?, None),
+        Load::Datagrams => (test.datagrams()?, None),
+    };
+    let (switch, wall) = (cpu::used(&processes) - before, begin.elapsed().as_secs_f64());
+    Ok(Figure { value, mean, switch, wall })
+}
+
+/// Whether a connection between the pods works.
+pub(crate) fn try_connection(system: &System) -> Result<(), String> {
+    let span = Span { warm_up: Duration::ZERO, duration: Duration::from_millis(20) };
+    measure(system, Load::RoundTrips, Placement::Free, span).map(drop)
+}
+
+/// One test under way.
+struct Test<'a> {
+    system: &'a System,
+    /// Of the client and of the server.
+    cpus: [Option<usize>; 2],
+    span: Span,
+}
+
+impl Test<'_> {
+    /// Gigabits per second that arrive.
+    fn streams(&self, count: u8) -> Result<f64, String> {
+        let port = STREAM_PORT.to_string();
+        let mut server = Command::new("iperf3");
+        server.args(["-s", "-1", "-i", "0", "-p", &port]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let server = Daemon::start(&mut server, &self.system.server, self.cpus[1])?;
+        wait_until_listening(server.id())?;
+        let (address, seconds, count) = (self.system.address.to_string(), self.span.duration.as_secs().max(1), count.to_string());
+        let mut client = Command::new("iperf3");
+        client.args(["-c", &address, "-p", &port, "-J", "-i", "0", "-O", "1", "-C", CONGESTION_CONTROL, "-P", &count, "-t", &seconds.to_string()]);
+        gigabits(&process::output(&mut client, &self.system.client, self.cpus[0], self.span.limit())?)
+    }
+
+    /// The middle and the mean of round trips, in microseconds.
+    fn round_trips(&self) -> Result<(f64, Option<f64>), String> {
+        let line = self.against_server("round-trip")?;
+        let (middle, mean) = line.trim().split_once(' ').ok_or_else(|| format!("{line:?} is no result"))?;
+        Ok((number(middle)?, Some(number(mean)?)))
+    }
+
+    /// Runs one of our clients against our server, and returns what it prints.
+    fn against_server(&self, client: &str) -> Result<String, String> {
+        let _server = start_ready(generator()?.arg("serve"), &self.system.server, self.cpus[1])?;
+        let mut client = client_of(client, self.system.address, self.span)?;
+        process::output(&mut client, &self.system.client, self.cpus[0], self.span.limit())
+    }
+
+    /// Datagrams per second that arrive.
+    fn datagrams(&self) -> Result<f64, String> {
+        let receiver = start_ready(generator()?.arg("receive").args(self.span.arguments()), &self.system.server, self.cpus[1])?;
+        // The sender begins before the receiver counts, and must not end before it has.
+        let longer = Span { warm_up: self.span.warm_up, duration: self.span.limit() };
+        let mut sender = client_of("send", self.system.address, longer)?;
+        let _sender = Daemon::start(sender.stdin(Stdio::null()).stdout(Stdio::null()), &self.system.client, self.cpus[0])?;
+        number(&receiver.last_line(self.span.limit())?)
+    }
+}
+
+/// This program as one end of a test.
+fn generator() -> Result<Command, String> {
+    let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    let mut command = Command::new(program);
+    command.arg("generate").stdin(Stdio::null());
+    Ok(command)
+}
+
+fn client_of(part: &str, server: Ipv4Addr, span: Span) -> Result<Command, String> {
+    let mut command = generator()?;
+    command.arg(part).arg("--server").arg(server.to_string()).args(span.arguments());
+    Ok(command)
+}
+
+/// A part of ours that has said that it is ready.
+struct Ready {
+    daemon: Daemon,
+    output: BufReader<std::process::ChildStdout>,
+}
+
+fn start_ready(command: &mut Command, namespace: &Namespace, cpu: Option<usize>) -> Result<Ready, String> {
+    let mut daemon = Daemon::start(command.stdout(Stdio::piped()), namespace, cpu)?;
+    let mut output = BufReader::new(daemon.child().stdout.take().ok_or("a server has no output")?);
+    let mut line = String::new();
+    let read = output.read_line(&mut line).map_err(|error| error.to_string());
+    match read? > 0 && line.trim() == "ready" {
+        true => Ok(Ready { daemon, output }),
+        false => Err(format!("a server did not start: {}", line.trim())),
+    }
+}
+
+impl Ready {
+    /// What it prints when it is done. It ends by itself, at the latest when nothing arrives any more.
+    fn last_line(mut self, limit: Duration) -> Result<String, String> {
+        let begin = Instant::now();
+        while self.daemon.child().try_wait().map_err(|error| error.to_string())?.is_none() {
+            if begin.elapsed() > limit {
+                return Err("a server took too long".to_owned());
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        let mut line = String::new();
+        self.output.read_line(&mut line).map_err(|error| error.to_string())?;
+        Ok(line)
+    }
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    let number: f64 = text.trim().parse().map_err(|_| format!("{:?} is no result", text.trim()))?;
+    if number.is_finite() { Ok(number) } else { Err("nothing was measured".to_owned()) }
+}
+
+/// Waits until iperf3's server listens. It prints that too, but only when its buffer is full.
+fn wait_until_listening(process: u32) -> Result<(), String> {
+    let begin = Instant::now();
+    let listens = |table: &str| fs::read_to_string(format!("/proc/{process}/net/{table}")).is_ok_and(|table| is_listening(&table, STREAM_PORT));
+    while !listens("tcp6") && !listens("tcp") {
+        if begin.elapsed() > GRACE {
+            return Err("iperf3's server does not listen".to_owned());
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+/// Whether somebody listens on a port, by a table like `/proc/net/tcp`: 0A is the state of a socket that does.
+fn is_listening(table: &str, port: u16) -> bool {
+    let local = format!(":{port:04X}");
+    table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).any(|fields| {
+        fields.get(1).is_some_and(|address| address.ends_with(&local)) && fields.get(3) == Some(&"0A")
+    })
+}
+
+/// What arrived, from the report of iperf3's client.
+fn gigabits(report: &str) -> Result<f64, String> {
+    let report: Value = serde_json::from_str(report).map_err(|error| format!("iperf3's report is no JSON: {error}"))?;
+    let bits = report["end"]["sum_received"]["bits_per_second"].as_f64();
+    bits.map(|bits| bits / 1e9).ok_or_else(|| format!("iperf3: {}", report["error"].as_str().unwrap_or("no result")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_are_read_from_the_report() {
+        assert_eq!(gigabits(r#"{"end":{"sum_received":{"bits_per_second":2.5e9}}}"#), Ok(2.5));
+        assert_eq!(gigabits(r#"{"error":"no route"}"#), Err("iperf3: no route".to_owned()));
+    }
+
+    #[test]
+    fn a_result_is_a_number() {
+        assert_eq!(number("12.5\n"), Ok(12.5));
+        assert!(number("NaN").is_err() && number("").is_err());
+    }
+
+    #[test]
+    fn listening_is_a_state() {
+        let table = "  sl  local_address rem_address   st\n   0: 00000000:1451 00000000:0000 0A 0\n   1: 0B01F40A:1452 0C01F40A:0016 01 0\n";
+        assert!(is_listening(table, 5201));
+        assert!(!is_listening(table, 5202) && !is_listening("", 5201));
+    }
+}

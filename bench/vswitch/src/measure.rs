@@ -1,0 +1,93 @@
+//! Rounds of measurements, one system after the other.
+
+use crate::links;
+use crate::load::{self, Figure, Span};
+use crate::progress::Progress;
+use crate::row::Row;
+use crate::system::System;
+
+/// How many are compared.
+pub(crate) const SUBJECTS: usize = 3;
+
+/// The names of what is compared.
+pub(crate) const NAMES: [&str; SUBJECTS] = ["kernel", "transom", "Open vSwitch"];
+
+/// Where each stands.
+pub(crate) const KERNEL: usize = 0;
+pub(crate) const OURS: usize = 1;
+pub(crate) const OVS: usize = 2;
+
+/// What is compared: systems that are set up at the same time, or why one is not.
+pub(crate) type Subjects = [Result<System, String>; SUBJECTS];
+
+/// What came of a test: for every subject a figure a round, where there is one.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) row: Row,
+    pub(crate) figures: [Vec<Option<Figure>>; SUBJECTS],
+    /// What went wrong.
+    pub(crate) failures: Vec<String>,
+}
+
+impl Outcome {
+    /// An outcome without figures.
+    pub(crate) fn new(row: Row) -> Self {
+        Self { row, figures: Default::default(), failures: Vec::new() }
+    }
+
+    /// The figures of a subject.
+    pub(crate) fn of(&self, subject: usize) -> impl Iterator<Item = Figure> {
+        self.figures[subject].iter().copied().flatten()
+    }
+
+    /// The figures of a subject against those of another, round by round.
+    pub(crate) fn ratios(&self, subject: usize, against: usize) -> Vec<f64> {
+        let pairs = self.figures[subject].iter().zip(&self.figures[against]);
+        pairs.filter_map(|(one, other)| Some(one.as_ref()?.value / other.as_ref()?.value)).collect()
+    }
+}
+
+/// Measures a test on all subjects. Another one is the first in every round.
+pub(crate) fn measure(row: Row, subjects: &Subjects, rounds: usize, span: Span, progress: &Progress) -> Outcome {
+    let mut outcome = Outcome::new(row);
+    if row.wire_like && let Err(error) = set_wire_like(subjects, true) {
+        outcome.failures.push(error);
+        return outcome;
+    }
+    for round in 0..rounds {
+        for turn in 0..SUBJECTS {
+            let subject = (round + turn) % SUBJECTS;
+            let figure = subjects[subject].as_ref().ok().map(|system| load::measure(system, row.load, row.placement, span));
+            progress.measured(&row, round + 1, NAMES[subject], figure.as_ref());
+            if let Some(Err(error)) = &figure {
+                outcome.failures.push(format!("{}, round {}: {error}", NAMES[subject], round + 1));
+            }
+            outcome.figures[subject].push(figure.and_then(Result::ok));
+        }
+    }
+    if row.wire_like && let Err(error) = set_wire_like(subjects, false) {
+        outcome.failures.push(error);
+    }
+    outcome
+}
+
+/// Lets only frames that fit the MTU cross the wires of all subjects, or lets all cross again.
+fn set_wire_like(subjects: &Subjects, wire_like: bool) -> Result<(), String> {
+    let nodes = subjects.iter().flatten().flat_map(|system| &system.nodes);
+    nodes.into_iter().try_for_each(|node| links::set_wire_like(node, wire_like))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::ROWS;
+
+    #[test]
+    fn ratios_are_of_the_same_round() {
+        let figure = |value: f64| Some(Figure { value, mean: None, switch: 0.0, wall: 1.0 });
+        let mut outcome = Outcome::new(ROWS[0]);
+        outcome.figures = [vec![figure(10.0), figure(20.0), None], vec![figure(5.0), None, figure(1.0)], Vec::new()];
+        assert_eq!(outcome.ratios(OURS, KERNEL), [0.5]);
+        assert_eq!(outcome.ratios(OURS, OVS), []);
+    }
+}

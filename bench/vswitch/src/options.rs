@@ -1,0 +1,102 @@
+//! What the program is told, and which of its parts it then is.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::generator::Generator;
+use crate::{generator, run, sandbox};
+
+/// Measures the virtual switch against the kernel's own path and Open vSwitch.
+#[derive(Clone, Debug, Parser)]
+pub(crate) struct Options {
+    /// The `transom` program to measure.
+    #[arg(long)]
+    pub(crate) transom: Option<PathBuf>,
+    /// The program that measures the engine alone.
+    #[arg(long)]
+    pub(crate) vfp_bench: Option<PathBuf>,
+    /// Three rounds of a second each, instead of five of three.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// How often everything is measured.
+    #[arg(long)]
+    pub(crate) rounds: Option<usize>,
+    /// Only tests whose names contain this text, such as "RTT" or "two nodes"; the results are not saved then.
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) only: Option<String>,
+    /// Leave Open vSwitch out.
+    #[arg(long)]
+    pub(crate) no_ovs: bool,
+    /// Passed on to `transom vswitchd`, such as "--spin 50".
+    #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true, default_value = "")]
+    pub(crate) vswitchd: String,
+    /// Be the part that runs in namespaces of its own.
+    #[arg(long, hide = true)]
+    inside: bool,
+    #[command(subcommand)]
+    part: Option<Part>,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum Part {
+    /// Be one end of a test.
+    #[command(hide = true)]
+    Generate {
+        #[command(subcommand)]
+        generator: Generator,
+    },
+}
+
+impl Options {
+    /// How many rounds to measure.
+    pub(crate) fn rounds(&self) -> usize {
+        self.rounds.unwrap_or(if self.quick { 3 } else { 5 }).max(1)
+    }
+
+    /// How many seconds one measurement takes, after the warm-up.
+    pub(crate) fn seconds(&self) -> u64 {
+        if self.quick { 1 } else { 3 }
+    }
+
+    /// Whether a test was asked for.
+    pub(crate) fn wants(&self, name: &str) -> bool {
+        self.only.as_ref().is_none_or(|pattern| name.to_lowercase().contains(&pattern.to_lowercase()))
+    }
+}
+
+/// Runs the part that was asked for.
+pub(crate) fn main() -> ExitCode {
+    let options = Options::parse();
+    let outcome = match &options.part {
+        Some(Part::Generate { generator }) => generator::run(generator).map(|()| ExitCode::SUCCESS),
+        None if options.inside => sandbox::settle().and_then(|()| run::run(&options)).map(|()| ExitCode::SUCCESS),
+        None => sandbox::enter(),
+    };
+    outcome.unwrap_or_else(|message| {
+        println!("error: {message}");
+        ExitCode::FAILURE
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_in_any_case() {
+        let options = Options::parse_from(["vswitch-bench", "--only", "rtt", "--vswitchd", "--spin 50"]);
+        assert!(options.wants("same node, RTT") && !options.wants("same node, 1 stream"));
+        assert_eq!(options.vswitchd, "--spin 50");
+        assert!(Options::parse_from(["vswitch-bench"]).wants("anything"));
+    }
+
+    #[test]
+    fn quick_is_shorter() {
+        let options = |arguments: &[&str]| Options::parse_from([&["vswitch-bench"], arguments].concat());
+        assert_eq!((options(&[]).rounds(), options(&[]).seconds()), (5, 3));
+        assert_eq!((options(&["--quick"]).rounds(), options(&["--quick"]).seconds()), (3, 1));
+        assert_eq!(options(&["--quick", "--rounds", "7"]).rounds(), 7);
+    }
+}

@@ -1,0 +1,54 @@
+//! The baseline: veth and the kernel's bridge, and its VXLAN device between nodes.
+
+use std::net::Ipv4Addr;
+
+use super::{INNER_MTU, System, Topology, VNI};
+use crate::links::{self, ip};
+
+/// The port that IANA has given to VXLAN.
+const PORT: u16 = 4789;
+
+/// Sets it up.
+pub(crate) fn set_up(topology: Topology) -> Result<System, String> {
+    match topology {
+        Topology::SameNode => same_node(),
+        Topology::TwoNodes => two_nodes(),
+    }
+}
+
+fn same_node() -> Result<System, String> {
+    let node = "k-node";
+    links::namespace(node)?;
+    bridge(node)?;
+    let client = links::pod("k-pod1", node, "10.244.1.11/24", 1500)?;
+    let server = links::pod("k-pod2", node, "10.244.1.12/24", 1500)?;
+    for pod in ["k-pod1", "k-pod2"] {
+        ip(&format!("-n {node} link set dev {pod} master br0"))?;
+    }
+    Ok(System { client, server, address: Ipv4Addr::new(10, 244, 1, 12), nodes: Vec::new(), daemons: Vec::new() })
+}
+
+fn two_nodes() -> Result<System, String> {
+    let nodes = ["k-node1", "k-node2"];
+    nodes.iter().try_for_each(|node| links::namespace(node).map(drop))?;
+    links::wire([(nodes[0], Some("192.168.0.1/24")), (nodes[1], Some("192.168.0.2/24"))])?;
+    let mut pods = Vec::new();
+    for (number, node) in (1..).zip(nodes) {
+        let (pod, other) = (format!("k-far{number}"), 3 - number);
+        bridge(node)?;
+        pods.push(links::pod(&pod, node, &format!("10.244.0.{number}/24"), INNER_MTU)?);
+        let ends = format!("local 192.168.0.{number} remote 192.168.0.{other} dstport {PORT} dev eth0");
+        ip(&format!("-n {node} link add name vxlan0 mtu {INNER_MTU} type vxlan id {VNI} {ends}"))?;
+        for link in [&pod, "vxlan0"] {
+            ip(&format!("-n {node} link set dev {link} master br0 up"))?;
+        }
+    }
+    let [client, server] = <[_; 2]>::try_from(pods).map_err(|_| "two pods were to be made")?;
+    let nodes = nodes.map(str::to_owned).to_vec();
+    Ok(System { client, server, address: Ipv4Addr::new(10, 244, 0, 2), nodes, daemons: Vec::new() })
+}
+
+fn bridge(node: &str) -> Result<(), String> {
+    ip(&format!("-n {node} link add name br0 type bridge"))?;
+    ip(&format!("-n {node} link set dev br0 up"))
+}

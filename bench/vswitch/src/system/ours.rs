@@ -1,0 +1,160 @@
+//! Ourselves: hnsd and vswitchd on every node, told what to do by documents.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use hcn::client::{Address, Client};
+use hcn::{Guid, Hcn, Kind};
+use host::namespace::{self, Namespace};
+use serde_json::{Value, json};
+
+use super::{System, Topology, VNI, make_directory, wait_for, with_log};
+use crate::links;
+use crate::options::Options;
+use crate::process::Daemon;
+use crate::sandbox::DIRECTORY;
+
+/// Sets it up.
+pub(crate) fn set_up(topology: Topology, options: &Options) -> Result<System, String> {
+    match topology {
+        Topology::SameNode => same_node(options),
+        Topology::TwoNodes => two_nodes(options),
+    }
+}
+
+fn same_node(options: &Options) -> Result<System, String> {
+    links::namespace("t-out")?;
+    let node = links::namespace("t-node")?;
+    links::wire([("t-node", Some("192.168.0.1/24")), ("t-out", Some("192.168.0.254/24"))])?;
+    links::ip("-n t-node route add default via 192.168.0.254")?;
+    let node = Node::start("t-node", &node, options)?;
+    let network = node.create(Kind::Network, None, &bridge_network())?;
+    let client = node.pod(network, "pod1", "10.244.1.11", "10.244.1.1")?;
+    let server = node.pod(network, "pod2", "10.244.1.12", "10.244.1.1")?;
+    Ok(System { client, server, address: Ipv4Addr::new(10, 244, 1, 12), nodes: Vec::new(), daemons: node.daemons })
+}
+
+fn two_nodes(options: &Options) -> Result<System, String> {
+    let names = ["t-node1", "t-node2"];
+    let namespaces = [links::namespace(names[0])?, links::namespace(names[1])?];
+    links::wire([(names[0], Some("192.168.0.1/24")), (names[1], Some("192.168.0.2/24"))])?;
+    let (mut pods, mut daemons) = (Vec::new(), Vec::new());
+    for (index, (name, namespace)) in names.iter().zip(&namespaces).enumerate() {
+        let number = index + 1;
+        let node = Node::start(name, namespace, options)?;
+        let network = node.create(Kind::Network, None, &overlay_network(number, 3 - number))?;
+        pods.push(node.pod(network, "pod", &format!("10.244.{number}.11"), &format!("10.244.{number}.1"))?);
+        daemons.extend(node.daemons);
+    }
+    let [client, server] = <[_; 2]>::try_from(pods).map_err(|_| "two pods were to be made")?;
+    let nodes = names.map(str::to_owned).to_vec();
+    Ok(System { client, server, address: Ipv4Addr::new(10, 244, 2, 11), nodes, daemons })
+}
+
+/// A node with both services.
+struct Node {
+    directory: PathBuf,
+    client: Client,
+    daemons: Vec<Daemon>,
+}
+
+impl Node {
+    fn start(name: &str, namespace: &Namespace, options: &Options) -> Result<Self, String> {
+        let transom = options.transom.as_deref().ok_or("name the program to measure with --transom; `cargo xtask bench vswitch` does")?;
+        let directory = Path::new(DIRECTORY).join(name);
+        make_directory(&directory)?;
+        let path = |file: &str| directory.join(file);
+        let mut switch = Command::new(transom);
+        switch.args(["vswitchd", "--log-level", "warn", "--socket"]).arg(path("vswitchd.sock"));
+        switch.arg("--namespace-dir").arg(path("ns")).args(options.vswitchd.split_whitespace());
+        let mut hnsd = Command::new(transom);
+        hnsd.args(["hnsd", "--log-level", "warn", "--socket"]).arg(path("hnsd.sock"));
+        hnsd.arg("--state-dir").arg(path("state")).arg("--switch").arg(path("vswitchd.sock"));
+        let daemons =
+            vec![start(&mut switch, namespace, &path("vswitchd.log"))?, start(&mut hnsd, namespace, &path("hnsd.log"))?];
+        let client = Client::new(Address::Unix(path("hnsd.sock")));
+        Ok(Self { client, directory, daemons })
+    }
+
+    fn create(&self, kind: Kind, network: Option<Guid>, document: &Value) -> Result<Guid, String> {
+        let created = self.client.create(kind, network, None, &document.to_string());
+        created.map_err(|error| self.explained(&format!("cannot create the {}: {error}", kind.name())))
+    }
+
+    /// Makes an endpoint in a namespace of its own.
+    fn pod(&self, network: Guid, name: &str, address: &str, gateway: &str) -> Result<Namespace, String> {
+        let endpoint = self.create(Kind::Endpoint, Some(network), &endpoint(name, address, gateway))?;
+        let id = self.create(Kind::Namespace, None, &json!({"Type": "Host", "Name": name, "SchemaVersion": {"Major": 2, "Minor": 0}}))?;
+        let attach = json!({"ResourceType": "Endpoint", "RequestType": "Add", "Settings": {"EndpointId": endpoint.to_string()}});
+        let attached = self.client.modify(Kind::Namespace, id, &attach.to_string());
+        attached.map_err(|error| self.explained(&format!("cannot attach the endpoint: {error}")))?;
+        let path = self.directory.join("ns").join(id.to_string());
+        wait_for("the pod's namespace", || namespace::open(&path).is_ok()).map_err(|error| self.explained(&error))?;
+        let pod = namespace::open(&path).map_err(|error| error.to_string())?;
+        links::prepare(&pod)?;
+        Ok(pod)
+    }
+
+    fn explained(&self, error: &str) -> String {
+        with_log(error, &self.directory.join("vswitchd.log"))
+    }
+}
+
+/// Starts one of our services and waits until it is ready.
+fn start(command: &mut Command, namespace: &Namespace, log: &Path) -> Result<Daemon, String> {
+    let file = File::create(log).map_err(|error| format!("cannot write {}: {error}", log.display()))?;
+    let mut daemon = Daemon::start(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(file), namespace, None)?;
+    let output = daemon.child().stdout.as_mut().ok_or("the service has no output")?;
+    match BufReader::new(output).lines().map_while(Result::ok).any(|line| line.starts_with("ready")) {
+        true => Ok(daemon),
+        false => Err(with_log("a service ended before it was ready", log)),
+    }
+}
+
+fn bridge_network() -> Value {
+    json!({
+        "Name": "bridge",
+        "Type": "L2Bridge",
+        "Ipams": [{"Type": "Static", "Subnets": [{
+            "IpAddressPrefix": "10.244.1.0/24",
+            "Routes": [{"NextHop": "10.244.1.1", "DestinationPrefix": "0.0.0.0/0"}],
+        }]}],
+        "SchemaVersion": {"Major": 2, "Minor": 0},
+    })
+}
+
+fn overlay_network(own: usize, other: usize) -> Value {
+    json!({
+        "Name": "overlay",
+        "Type": "Overlay",
+        "Ipams": [{"Type": "Static", "Subnets": [{
+            "IpAddressPrefix": format!("10.244.{own}.0/24"),
+            "Policies": [{"Type": "VSID", "Settings": {"IsolationId": VNI}}],
+            "Routes": [{"NextHop": format!("10.244.{own}.1"), "DestinationPrefix": "0.0.0.0/0"}],
+        }]}],
+        "Policies": [
+            {"Type": "DrMacAddress", "Settings": {"Address": format!("00-15-5D-AA-00-0{own}")}},
+            {"Type": "RemoteSubnetRoute", "Settings": {
+                "DestinationPrefix": format!("10.244.{other}.0/24"),
+                "IsolationId": VNI,
+                "ProviderAddress": format!("192.168.0.{other}"),
+                "DistributedRouterMacAddress": format!("00-15-5D-AA-00-0{other}"),
+            }},
+        ],
+        "SchemaVersion": {"Major": 2, "Minor": 0},
+    })
+}
+
+/// An endpoint with the policies that CNI plugins give it.
+fn endpoint(name: &str, address: &str, gateway: &str) -> Value {
+    json!({
+        "Name": name,
+        "IpConfigurations": [{"IpAddress": address, "PrefixLength": 24}],
+        "Routes": [{"NextHop": gateway, "DestinationPrefix": "0.0.0.0/0"}],
+        "Policies": [{"Type": "OutBoundNAT", "Settings": {"Exceptions": ["10.244.0.0/16"]}}],
+        "SchemaVersion": {"Major": 2, "Minor": 0},
+    })
+}
