@@ -3,6 +3,7 @@
 use hcn::Guid;
 use hcn::endpoint::Endpoint;
 use hns::compile;
+use hns::compile::network::Mode;
 use vfp::PortId;
 
 use super::Fabric;
@@ -100,6 +101,10 @@ impl Fabric {
                 port
             }
         };
+        if let (Mode::Transparent, Some(adapter)) = (Mode::of(&network.document)?, &network.site.adapter) {
+            // What the node sends to groups reaches endpoints that are on the wire as they are.
+            self.switch.list_port(adapter.host_domain, port, true)?;
+        }
         let rules = compile::endpoint::rules(document, &network.document, &network.site, port)?;
         let Some(state) = self.endpoints.get_mut(&document.id) else { return Ok(()) };
         state.rules.replace(&self.switch, &network.site, rules)?;
