@@ -1,22 +1,22 @@
 //! The switch daemon: a VFP switch with NICs of this machine, programmed by hnsd.
 //!
 //! ```text
-//!   hnsd ──HTTP over a Unix socket──► fabric: documents become ports, rules, NICs
+//!   hnsd ──HTTP over a Unix socket──► chassis: documents become ports, rules, NICs
 //!                                        │
 //!   NICs ─► workers ─► vfp::Switch ◄─────┘
 //!     ▲        │
 //!     └────────┘
 //! ```
 //!
-//! Workers move packets and know nothing of documents; the fabric knows documents and moves no packets. What they share is
+//! Workers move packets and know nothing of documents; the chassis knows documents and moves no packets. What they share is
 //! the switch and the list of NICs.
 
 mod adapter;
 mod api;
 mod attachment;
 mod capture;
+mod chassis;
 mod error;
-mod fabric;
 mod gateway;
 mod http;
 mod names;
@@ -41,7 +41,7 @@ pub use api::{ApplyRequest, ApplyResponse, HeldObject, OrderMessage};
 pub use error::Error;
 pub use view::{CounterSet, FlowRow, PortRow, RuleRow};
 
-use fabric::Fabric;
+use chassis::Chassis;
 
 /// How vswitchd is run.
 #[derive(Clone, Debug)]
@@ -79,16 +79,16 @@ pub fn run(options: Options) -> Result<(), Error> {
     let _lock = Lock::take(&options.socket.with_extension("lock"), &holder).map_err(Error::Lock)?;
     let switch = Arc::new(Switch::new(options.limits, Timeouts::default(), random_seed()?));
     let workers = worker::Workers::start(worker_count(&options), options.spin, switch.clone())?;
-    let fabric = Arc::new(Mutex::new(Fabric::new(options.clone(), switch.clone(), workers)));
-    let resolver = resolver::start(fabric.clone())?;
+    let chassis = Arc::new(Mutex::new(Chassis::new(options.clone(), switch.clone(), workers)));
+    let resolver = resolver::start(chassis.clone())?;
     let listener = host::socket::listen(&options.socket).map_err(Error::Socket)?;
     let made = host::socket::identity(&options.socket);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|error| Error::io("start the runtime", error))?;
-    let outcome = runtime.block_on(serve(&options, fabric.clone(), listener));
+    let outcome = runtime.block_on(serve(&options, chassis.clone(), listener));
     host::socket::remove(&options.socket, made);
     resolver.stop();
-    fabric::lock(&fabric).shut_down();
+    chassis::lock(&chassis).shut_down();
     outcome
 }
 
@@ -103,12 +103,12 @@ fn random_seed() -> Result<u64, Error> {
     Ok(id.as_u64_pair().0 ^ id.as_u64_pair().1)
 }
 
-async fn serve(options: &Options, fabric: Arc<Mutex<Fabric>>, listener: std::os::unix::net::UnixListener) -> Result<(), Error> {
+async fn serve(options: &Options, chassis: Arc<Mutex<Chassis>>, listener: std::os::unix::net::UnixListener) -> Result<(), Error> {
     let signals = crate::hnsd::stop_signal().map_err(|error| Error::io("listen to signals", error))?;
     listener.set_nonblocking(true).map_err(|error| Error::io("prepare the socket", error))?;
     let listener = UnixListener::from_std(listener).map_err(|error| Error::io("prepare the socket", error))?;
     let (stop, stopping) = tokio::sync::watch::channel(false);
-    let served = tokio::spawn(http::serve(listener, fabric, crate::hnsd::stopped(stopping)));
+    let served = tokio::spawn(http::serve(listener, chassis, crate::hnsd::stopped(stopping)));
     tracing::info!(socket = %options.socket.display(), "ready");
     let mut out = std::io::stdout().lock();
     _ = writeln!(out, "ready: vswitchd listens on {}", options.socket.display()).and_then(|()| out.flush());

@@ -17,8 +17,8 @@ use vfp::{DomainSpec, Flood, NatPoolSpec, NextHop, PortKind, PortSpec, ProgramSp
 use wire::Ip;
 
 use super::Options;
+use super::chassis::installed::{Installed, domain};
 use super::error::Error;
-use super::fabric::installed::{Installed, domain};
 use super::tunnel::Tunnel;
 use super::worker::Workers;
 

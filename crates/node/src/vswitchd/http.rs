@@ -21,24 +21,24 @@ use wire::pcapng;
 
 use super::api::{ApplyRequest, ApplyResponse};
 use super::capture::{Running, Seen};
-use super::fabric::{self, Fabric};
+use super::chassis::{self, Chassis};
 use super::view;
 use crate::owner_only::OwnerOnly;
 
 /// The largest body that is taken: ten thousand documents, and some.
 const LARGEST_BODY: usize = 256 << 20;
 
-type Shared = Arc<Mutex<Fabric>>;
+type Shared = Arc<Mutex<Chassis>>;
 
 /// Serves the socket until `stopped`.
-pub(super) async fn serve(listener: UnixListener, fabric: Shared, stopped: impl Future<Output = ()> + Send + 'static) {
-    let served = axum::serve(OwnerOnly::new(listener), router(fabric)).with_graceful_shutdown(stopped).await;
+pub(super) async fn serve(listener: UnixListener, chassis: Shared, stopped: impl Future<Output = ()> + Send + 'static) {
+    let served = axum::serve(OwnerOnly::new(listener), router(chassis)).with_graceful_shutdown(stopped).await;
     if let Err(error) = served {
         tracing::error!(%error, "the socket failed");
     }
 }
 
-fn router(fabric: Shared) -> Router {
+fn router(chassis: Shared) -> Router {
     Router::new()
         .route("/healthz", get(async || "ok\n"))
         .route("/instance", get(instance))
@@ -51,7 +51,7 @@ fn router(fabric: Shared) -> Router {
         .route("/endpoints/{id}/stats", get(stats))
         .route("/capture", get(capture))
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
-        .with_state(fabric)
+        .with_state(chassis)
 }
 
 /// Runs something that may wait on its own thread.
@@ -73,59 +73,59 @@ fn success(value: &impl serde::Serialize) -> Response {
 }
 
 /// Which vswitchd this is: another one has another number, and none of what this one was told.
-async fn instance(State(fabric): State<Shared>) -> Response {
-    success(&fabric::lock(&fabric).instance())
+async fn instance(State(chassis): State<Shared>) -> Response {
+    success(&chassis::lock(&chassis).instance())
 }
 
-async fn inventory(State(fabric): State<Shared>) -> Response {
-    match blocking(move || fabric::lock(&fabric).inventory()).await {
+async fn inventory(State(chassis): State<Shared>) -> Response {
+    match blocking(move || chassis::lock(&chassis).inventory()).await {
         Ok(objects) => success(&objects),
         Err(response) => response,
     }
 }
 
-async fn apply(State(fabric): State<Shared>, body: axum::body::Bytes) -> Response {
+async fn apply(State(chassis): State<Shared>, body: axum::body::Bytes) -> Response {
     let request: ApplyRequest = match serde_json::from_slice(&body) {
         Ok(request) => request,
         Err(error) => return failure(StatusCode::BAD_REQUEST, &format!("the orders cannot be read: {error}")),
     };
-    match blocking(move || fabric::lock(&fabric).apply(&request)).await {
+    match blocking(move || chassis::lock(&chassis).apply(&request)).await {
         Ok(failures) => success(&ApplyResponse { failures }),
         Err(response) => response,
     }
 }
 
-async fn ports(State(fabric): State<Shared>) -> Response {
-    let shared = fabric::lock(&fabric).shared();
+async fn ports(State(chassis): State<Shared>) -> Response {
+    let shared = chassis::lock(&chassis).shared();
     let rows: Vec<_> = shared.switch.ports().into_iter().map(|port| view::port(&shared, port)).collect();
     success(&rows)
 }
 
-async fn rules(State(fabric): State<Shared>) -> Response {
-    let shared = fabric::lock(&fabric).shared();
+async fn rules(State(chassis): State<Shared>) -> Response {
+    let shared = chassis::lock(&chassis).shared();
     match blocking(move || shared.switch.rules().into_iter().map(view::rule).collect::<Vec<_>>()).await {
         Ok(rows) => success(&rows),
         Err(response) => response,
     }
 }
 
-async fn flows(State(fabric): State<Shared>) -> Response {
-    let shared = fabric::lock(&fabric).shared();
+async fn flows(State(chassis): State<Shared>) -> Response {
+    let shared = chassis::lock(&chassis).shared();
     match blocking(move || shared.switch.flows().into_iter().map(|flow| view::flow(&shared, flow)).collect::<Vec<_>>()).await {
         Ok(rows) => success(&rows),
         Err(response) => response,
     }
 }
 
-async fn counters(State(fabric): State<Shared>) -> Response {
-    let shared = fabric::lock(&fabric).shared();
+async fn counters(State(chassis): State<Shared>) -> Response {
+    let shared = chassis::lock(&chassis).shared();
     success(&view::counters(&shared))
 }
 
-async fn stats(State(fabric): State<Shared>, Path(id): Path<Guid>) -> Response {
+async fn stats(State(chassis): State<Shared>, Path(id): Path<Guid>) -> Response {
     let (shared, port) = {
-        let fabric = fabric::lock(&fabric);
-        (fabric.shared(), fabric.port_of(id))
+        let chassis = chassis::lock(&chassis);
+        (chassis.shared(), chassis.port_of(id))
     };
     let row = port.and_then(|port| shared.switch.ports().into_iter().find(|view| view.id == port)).map(|port| view::port(&shared, port));
     match row {
@@ -134,8 +134,8 @@ async fn stats(State(fabric): State<Shared>, Path(id): Path<Guid>) -> Response {
     }
 }
 
-async fn capture(State(fabric): State<Shared>, Query(query): Query<HashMap<String, String>>) -> Response {
-    let shared = fabric::lock(&fabric).shared();
+async fn capture(State(chassis): State<Shared>, Query(query): Query<HashMap<String, String>>) -> Response {
+    let shared = chassis::lock(&chassis).shared();
     let ports = shared.switch.ports();
     let wanted = query.get("port");
     let port =

@@ -13,8 +13,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use vfp::{PortId, UnderlayId};
 use wire::Ip;
 
+use super::chassis::{self, Chassis};
 use super::error::Error;
-use super::fabric::{self, Fabric};
 use super::worker::Shared;
 
 /// Something that workers, or the kernel, leave to be done.
@@ -65,16 +65,16 @@ impl Running {
 }
 
 /// Starts them.
-pub(super) fn start(fabric: Arc<Mutex<Fabric>>) -> Result<Running, Error> {
+pub(super) fn start(chassis: Arc<Mutex<Chassis>>) -> Result<Running, Error> {
     let (shared, events) = {
-        let mut fabric = fabric::lock(&fabric);
-        (fabric.shared(), fabric.workers.events.take())
+        let mut chassis = chassis::lock(&chassis);
+        (chassis.shared(), chassis.workers.events.take())
     };
     let events = events.ok_or_else(|| Error::Message("the resolver runs already".into()))?;
     let stop = Arc::new(AtomicBool::new(false));
     let monitor = Monitor::open()?;
     let (following, resolving, sink) = (stop.clone(), stop.clone(), shared.events());
-    let mut resolver = Resolver { fabric, shared, neighbours: HashMap::new(), confirmed: Instant::now() };
+    let mut resolver = Resolver { chassis, shared, neighbours: HashMap::new(), confirmed: Instant::now() };
     let thread = |name: &str, task: Box<dyn FnOnce() + Send>| {
         let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(task);
         spawned.map_err(|error| Error::io(format!("start the thread {name}"), error))
@@ -102,7 +102,7 @@ fn follow(monitor: &Monitor, sink: &SyncSender<Event>, stop: &AtomicBool) {
 }
 
 struct Resolver {
-    fabric: Arc<Mutex<Fabric>>,
+    chassis: Arc<Mutex<Chassis>>,
     shared: Shared,
     neighbours: HashMap<(UnderlayId, Ip), Wanted>,
     confirmed: Instant,
@@ -121,7 +121,7 @@ impl Resolver {
         while !stop.load(Ordering::Relaxed) {
             match events.recv_timeout(ROUND) {
                 Ok(Event::Unresolved(packet)) => self.want(packet),
-                Ok(Event::Failed(port)) => fabric::lock(&self.fabric).nic_failed(port),
+                Ok(Event::Failed(port)) => chassis::lock(&self.chassis).nic_failed(port),
                 Ok(Event::Changed(changes)) => self.note(changes),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -152,8 +152,8 @@ impl Resolver {
     fn ask(&mut self, (underlay, next_hop): (UnderlayId, Ip)) {
         let address = std::net::IpAddr::from(next_hop);
         let known = {
-            let fabric = fabric::lock(&self.fabric);
-            let Some(adapter) = fabric.adapters.values().find(|adapter| adapter.site.underlay == underlay) else { return };
+            let chassis = chassis::lock(&self.chassis);
+            let Some(adapter) = chassis.adapters.values().find(|adapter| adapter.site.underlay == underlay) else { return };
             let known = adapter.netlink().neighbours(adapter.index()).unwrap_or_default();
             if let Err(error) = adapter.netlink().resolve(adapter.index(), address) {
                 tracing::debug!(%error, %address, "a neighbour could not be asked for");
@@ -167,8 +167,8 @@ impl Resolver {
 
     fn note(&mut self, changes: Vec<Change>) {
         let adapters: Vec<(String, u32, UnderlayId)> = {
-            let fabric = fabric::lock(&self.fabric);
-            fabric.adapters.iter().map(|(name, adapter)| (name.clone(), adapter.index(), adapter.site.underlay)).collect()
+            let chassis = chassis::lock(&self.chassis);
+            chassis.adapters.iter().map(|(name, adapter)| (name.clone(), adapter.index(), adapter.site.underlay)).collect()
         };
         let mut changed = BTreeSet::new();
         for change in changes {
@@ -191,7 +191,7 @@ impl Resolver {
             changed.extend(adapters.iter().filter(|(_, own, _)| *own == index).map(|(name, ..)| name.clone()));
         }
         for name in changed {
-            fabric::lock(&self.fabric).refresh_adapter(&name);
+            chassis::lock(&self.chassis).refresh_adapter(&name);
         }
     }
 
@@ -206,8 +206,8 @@ impl Resolver {
         }
         if mac.is_some() {
             let waiting = std::mem::take(&mut wanted.waiting);
-            let fabric = fabric::lock(&self.fabric);
-            waiting.into_iter().for_each(|(port, frame)| fabric.workers.inject(port, frame));
+            let chassis = chassis::lock(&self.chassis);
+            waiting.into_iter().for_each(|(port, frame)| chassis.workers.inject(port, frame));
         }
     }
 

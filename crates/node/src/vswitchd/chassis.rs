@@ -1,6 +1,6 @@
 //! What documents ask for, made true: ports, rules, NICs.
 //!
-//! The fabric remembers every document it was given with its revision, so that whoever programs it can find out what it has.
+//! The chassis remembers every document it was given with its revision, so that whoever programs it can find out what it has.
 
 mod endpoint;
 pub(super) mod installed;
@@ -25,7 +25,7 @@ use namespace::NamespaceState;
 use network::NetworkState;
 
 /// Everything vswitchd has made.
-pub(super) struct Fabric {
+pub(super) struct Chassis {
     options: Options,
     switch: Arc<Switch>,
     pub(super) workers: Workers,
@@ -41,16 +41,16 @@ pub(super) struct Fabric {
     namespaces: HashMap<Guid, NamespaceState>,
 }
 
-/// Takes the lock. Whoever panicked with it left a fabric whose parts are each whole; hnsd finds out what is missing.
-pub(super) fn lock(fabric: &Arc<Mutex<Fabric>>) -> MutexGuard<'_, Fabric> {
-    fabric.lock().unwrap_or_else(PoisonError::into_inner)
+/// Takes the lock. Whoever panicked with it left a chassis whose parts are each whole; hnsd finds out what is missing.
+pub(super) fn lock(chassis: &Arc<Mutex<Chassis>>) -> MutexGuard<'_, Chassis> {
+    chassis.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn read<T: hcn::Field>(document: serde_json::Value) -> hcn::error::Result<T> {
     T::read(document, &hcn::Path::Root)
 }
 
-impl Fabric {
+impl Chassis {
     pub(super) fn new(options: Options, switch: Arc<Switch>, workers: Workers) -> Self {
         Self {
             options,

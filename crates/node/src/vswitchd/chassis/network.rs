@@ -8,7 +8,7 @@ use hns::compile::network::{Mode, Overlay};
 use hns::compile::{self, Site};
 use ipnet::IpNet;
 
-use super::Fabric;
+use super::Chassis;
 use super::installed::Installed;
 use crate::vswitchd::adapter::Adapter;
 use crate::vswitchd::error::Error;
@@ -27,7 +27,7 @@ pub(super) struct NetworkState {
     pub(super) gateway: Option<Gateway>,
 }
 
-impl Fabric {
+impl Chassis {
     pub(super) fn put_network(&mut self, document: Network, interface: Option<String>) -> Result<(), Error> {
         let id = document.id;
         let mode = Mode::of(&document)?;

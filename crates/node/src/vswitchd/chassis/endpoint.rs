@@ -6,7 +6,7 @@ use hns::compile;
 use hns::compile::network::Mode;
 use vfp::PortId;
 
-use super::Fabric;
+use super::Chassis;
 use super::installed::Installed;
 use crate::vswitchd::attachment::Attachment;
 use crate::vswitchd::error::Error;
@@ -34,7 +34,7 @@ impl EndpointState {
     }
 }
 
-impl Fabric {
+impl Chassis {
     pub(super) fn put_endpoint(&mut self, document: Endpoint) -> Result<(), Error> {
         let id = document.id;
         if !self.networks.contains_key(&document.network) {

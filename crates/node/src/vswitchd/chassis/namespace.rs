@@ -7,7 +7,7 @@ use hcn::Guid;
 use hcn::namespace::Namespace;
 use host::namespace;
 
-use super::Fabric;
+use super::Chassis;
 use crate::vswitchd::error::Error;
 
 /// A namespace that is there.
@@ -28,7 +28,7 @@ impl NamespaceState {
     }
 }
 
-impl Fabric {
+impl Chassis {
     pub(super) fn put_namespace(&mut self, document: Namespace) -> Result<(), Error> {
         let id = document.id;
         let path = match document.namespace_type.is_default() {
