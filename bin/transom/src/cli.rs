@@ -101,6 +101,9 @@ pub(crate) enum Command {
     /// Run the virtual switch
     #[cfg(unix)]
     Vswitchd(crate::command::vswitchd::VswitchdArgs),
+    /// Run a stand-in for the fabric that L2Tunnel networks talk to
+    #[cfg(unix)]
+    Fabric(crate::command::fabric::FabricArgs),
     /// Look into the switch: ports, rules, flows, counters, packets
     #[cfg(unix)]
     Vfp {

@@ -2,6 +2,8 @@
 
 pub(crate) mod endpoint;
 #[cfg(unix)]
+pub(crate) mod fabric;
+#[cfg(unix)]
 pub(crate) mod hnsd;
 pub(crate) mod hnsdiag;
 pub(crate) mod load_balancer;
@@ -66,6 +68,8 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Hnsd(args) => hnsd::run(args, global.token_file),
         #[cfg(unix)]
         Command::Vswitchd(args) => vswitchd::run(args),
+        #[cfg(unix)]
+        Command::Fabric(args) => fabric::run(&args),
         #[cfg(unix)]
         Command::Vfp { verb } => vfp::run(&Output::new(global.output), verb),
         Command::Version => version::run(&global),

@@ -77,7 +77,7 @@ pub fn run(options: Options) -> Result<(), Error> {
     }
     let holder = format!("vswitchd (process {})", std::process::id());
     let _lock = Lock::take(&options.socket.with_extension("lock"), &holder).map_err(Error::Lock)?;
-    let switch = Arc::new(Switch::new(options.limits, Timeouts::default(), random_seed()?));
+    let switch = Arc::new(Switch::new(options.limits, Timeouts::default(), random_seed()));
     let workers = worker::Workers::start(worker_count(&options), options.spin, switch.clone())?;
     let chassis = Arc::new(Mutex::new(Chassis::new(options.clone(), switch.clone(), workers)));
     let resolver = resolver::start(chassis.clone())?;
@@ -98,9 +98,10 @@ fn worker_count(options: &Options) -> usize {
     options.workers.unwrap_or((cores / 2).clamp(1, 8))
 }
 
-fn random_seed() -> Result<u64, Error> {
-    let id = uuid::Uuid::new_v4();
-    Ok(id.as_u64_pair().0 ^ id.as_u64_pair().1)
+/// A number that nobody can guess.
+pub(crate) fn random_seed() -> u64 {
+    let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
+    high ^ low
 }
 
 async fn serve(options: &Options, chassis: Arc<Mutex<Chassis>>, listener: std::os::unix::net::UnixListener) -> Result<(), Error> {
