@@ -87,18 +87,16 @@ pub(crate) fn add(cell: &AtomicU64, amount: u64) {
 }
 
 impl PortCells {
-    /// The NIC sent a frame. Only the worker that owns the NIC calls this.
-    #[inline]
-    pub(crate) fn sent(&self, bytes: usize) {
-        add(&self.packets_sent, 1);
-        add(&self.bytes_sent, bytes as u64);
+    /// The NIC sent frames.
+    pub(crate) fn sent(&self, packets: u64, bytes: u64) {
+        self.packets_sent.fetch_add(packets, Ordering::Relaxed);
+        self.bytes_sent.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// A frame goes to the NIC.
-    #[inline]
-    pub(crate) fn received(&self, bytes: usize) {
-        self.packets_received.fetch_add(1, Ordering::Relaxed);
-        self.bytes_received.fetch_add(bytes as u64, Ordering::Relaxed);
+    /// Frames go to the NIC.
+    pub(crate) fn received(&self, packets: u64, bytes: u64) {
+        self.packets_received.fetch_add(packets, Ordering::Relaxed);
+        self.bytes_received.fetch_add(bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn dropped(&self, reason: DropReason) {

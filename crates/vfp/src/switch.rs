@@ -12,7 +12,7 @@ pub(crate) mod view;
 mod walk;
 
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use wire::{Encapsulation, Fragment, Frame, Headers, Ip, Kind};
@@ -20,6 +20,7 @@ use wire::{Encapsulation, Fragment, Frame, Headers, Ip, Kind};
 use self::core::Core;
 use crate::counters::PortCells;
 use crate::domain::DomainId;
+use crate::flow::connection::Side;
 use crate::flow::expiry::Timeouts;
 use crate::flow::table::Table;
 use crate::port::PortId;
@@ -94,12 +95,42 @@ struct PortCell {
     counters: PortCells,
 }
 
+/// What the fast path works on: the unified flow table, and the ports.
+#[derive(Debug)]
+struct Flows {
+    table: Table,
+    cells: Box<[PortCell]>,
+}
+
+impl std::ops::Deref for Flows {
+    type Target = Table;
+
+    fn deref(&self) -> &Table {
+        &self.table
+    }
+}
+
+impl Flows {
+    /// Adds what the slot of a flow has counted since the last time to the flow and to both of its ports. Answers how many
+    /// packets that were.
+    fn collect(&self, side: &mut Side) -> u64 {
+        let Some(slot) = side.slot else { return 0 };
+        let to = self.table.get(slot).to;
+        let (packets, bytes) = side.collect(&self.table.seen(slot));
+        if let Some(cell) = self.cells.get(side.scope.port.0 as usize) {
+            cell.counters.sent(packets, bytes);
+        }
+        if let Some(cell) = self.cells.get(to.0 as usize) {
+            cell.counters.received(packets, bytes);
+        }
+        packets
+    }
+}
+
 /// A virtual switch.
 #[derive(Debug)]
 pub struct Switch {
-    flows: Table,
-    cells: Box<[PortCell]>,
-    unified: Box<[AtomicU64]>,
+    flows: Flows,
     core: Mutex<Core>,
 }
 
@@ -107,8 +138,7 @@ impl Switch {
     /// A switch without ports. `seed` is for its hash tables: whoever knows it can make flows collide.
     pub fn new(limits: Limits, timeouts: Timeouts, seed: u64) -> Self {
         let cells = (0..limits.ports).map(|_| PortCell::default()).collect();
-        let unified = (0..limits.ports).map(|_| AtomicU64::new(0)).collect();
-        Self { flows: Table::new(limits.flows, seed), cells, unified, core: Mutex::new(Core::new(limits, timeouts, seed)) }
+        Self { flows: Flows { table: Table::new(limits.flows, seed), cells }, core: Mutex::new(Core::new(limits, timeouts, seed)) }
     }
 
     fn core(&self) -> MutexGuard<'_, Core> {
@@ -117,7 +147,7 @@ impl Switch {
     }
 
     fn generation(&self, port: PortId) -> u32 {
-        self.cells.get(port.0 as usize).map_or(0, |cell| cell.generation.load(Ordering::Acquire))
+        self.flows.cells.get(port.0 as usize).map_or(0, |cell| cell.generation.load(Ordering::Acquire))
     }
 
     /// Handles one frame that the NIC of `port` has sent. `encapsulation` is what a tunnel has popped.
@@ -131,17 +161,39 @@ impl Switch {
         encapsulation: Option<&Encapsulation>,
         sink: &mut impl Sink,
     ) -> Verdict {
-        let Some(cell) = self.cells.get(port.0 as usize) else {
+        // The common case first, and by itself: what is not plain, or not known, is read again by those who can take their time.
+        if let Some(headers) = Headers::plain(frame.bytes())
+            && headers.check_offload(frame).is_ok()
+            && let Some(verdict) = self.known(now, port, frame, &headers, encapsulation, sink)
+        {
+            return verdict;
+        }
+        self.process_slowly(now, port, frame, encapsulation, sink)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn process_slowly(
+        &self,
+        now: Instant,
+        port: PortId,
+        frame: &mut Frame,
+        encapsulation: Option<&Encapsulation>,
+        sink: &mut impl Sink,
+    ) -> Verdict {
+        let Some(cell) = self.flows.cells.get(port.0 as usize) else {
             return Verdict::drop(DropReason::PortGone);
         };
-        cell.counters.sent(frame.len());
+        let bytes = frame.len() as u64;
         let verdict = match read(frame) {
+            // Queries of ICMP and tagged packets are flows too, and not plain.
             Ok(headers) => match self.known(now, port, frame, &headers, encapsulation, sink) {
                 Some(verdict) => return verdict,
                 None => self.unknown(now, port, frame, headers, encapsulation, sink),
             },
             Err(reason) => Verdict::drop(reason),
         };
+        cell.counters.sent(1, bytes);
         if let Outcome::Dropped(reason) = verdict.outcome {
             cell.counters.dropped(reason);
         }
@@ -149,7 +201,6 @@ impl Switch {
     }
 
     /// What is not in the unified flow table.
-    #[cold]
     fn unknown(
         &self,
         now: Instant,
@@ -171,8 +222,8 @@ impl Switch {
 
     /// Sends a frame on and counts it.
     fn send(&self, egress: &Egress, frame: &mut Frame, sink: &mut impl Sink) {
-        if let Some(cell) = self.cells.get(egress.port.0 as usize) {
-            cell.counters.received(frame.len());
+        if let Some(cell) = self.flows.cells.get(egress.port.0 as usize) {
+            cell.counters.received(1, frame.len() as u64);
         }
         sink.send(egress, frame);
     }

@@ -70,7 +70,7 @@ impl Transposition {
     }
 
     /// Writes the new headers. The frame must be of the flow that the transposition is for.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn apply(&self, frame: &mut Frame, headers: &Headers) {
         if self.parts & MACS != 0
             && let Some(ethernet) = frame.bytes_mut().first_chunk_mut::<12>()

@@ -84,12 +84,13 @@ impl Side {
         Self { scope, slot: None, rules: Vec::new(), seen: Seen::default(), collected: Seen::default() }
     }
 
-    /// Adds what the slot has counted since the last time.
-    pub(crate) fn collect(&mut self, slot: &Seen) {
+    /// Adds what the slot has counted since the last time, and answers how many packets and bytes that were.
+    pub(crate) fn collect(&mut self, slot: &Seen) -> (u64, u64) {
         let packets = slot.packets.wrapping_sub(self.collected.packets);
         let bytes = slot.bytes.wrapping_sub(self.collected.bytes);
         self.add(packets, bytes, slot.at, slot.tcp_flags);
         self.collected = *slot;
+        (packets, bytes)
     }
 
     /// Adds packets.

@@ -79,7 +79,7 @@ impl Entry {
     }
 
     /// The entry that these words are.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn from_words(words: &[u64; WORDS]) -> Self {
         let (destination_mac, address_difference) = mac_of(words[11]);
         let (source_mac, port_difference) = mac_of(words[12]);

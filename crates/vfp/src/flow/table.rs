@@ -63,7 +63,7 @@ impl Table {
         Self { words, first, tags: zeroed(buckets), mask: buckets as u64 - 1, seed }
     }
 
-    #[inline]
+    #[inline(always)]
     fn slot(&self, id: SlotId) -> &[AtomicU64; SLOT] {
         let from = self.first + id as usize * SLOT;
         // A slot that is not there cannot be asked for: numbers come from `find` and `insert`. Were it, the first one is read.
@@ -71,7 +71,7 @@ impl Table {
     }
 
     /// Finds a flow.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find(&self, key: &FlowKey) -> Option<(SlotId, Entry)> {
         let hash = key.hash(self.seed);
         let bucket = hash & self.mask;
@@ -89,7 +89,7 @@ impl Table {
     }
 
     /// Reads a slot if it holds this key.
-    #[inline]
+    #[inline(always)]
     fn read(&self, id: SlotId, key: &FlowKey) -> Option<Entry> {
         let slot = self.slot(id);
         let before = slot[SEQUENCE].load(Ordering::Acquire);
@@ -111,7 +111,7 @@ impl Table {
     }
 
     /// Notes a packet of a flow. Called by the worker that owns the port the flow comes from, and by no other.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn note(&self, id: SlotId, now: Instant, bytes: usize, tcp_flags: u8) {
         let slot = self.slot(id);
         add(&slot[PACKETS], 1);

@@ -3,12 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::Limits;
+use super::{Flows, Limits};
 use crate::counters::SwitchCounters;
 use crate::domain::{Domain, DomainId};
 use crate::flow::connection::{Connection, ConnectionId, Connections};
 use crate::flow::expiry::Timeouts;
-use crate::flow::table::Table;
 use crate::fragment::Fragments;
 use crate::layer::Program;
 use crate::nat::{NatPool, PoolId};
@@ -68,7 +67,7 @@ impl Core {
     }
 
     /// Ends a connection: its flows leave the table, and what it had is given back.
-    pub(crate) fn end(&mut self, id: ConnectionId, flows: &Table) {
+    pub(crate) fn end(&mut self, id: ConnectionId, flows: &Flows) {
         self.collect(id, flows);
         let Some(connection) = self.connections.remove(id) else { return };
         for slot in [connection.forward.slot, connection.reply.slot].into_iter().flatten() {
@@ -84,13 +83,9 @@ impl Core {
     }
 
     /// Brings what the fast path has counted into the connection.
-    pub(crate) fn collect(&mut self, id: ConnectionId, flows: &Table) {
+    pub(crate) fn collect(&mut self, id: ConnectionId, flows: &Flows) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        for side in [&mut connection.forward, &mut connection.reply] {
-            if let Some(slot) = side.slot {
-                side.collect(&flows.seen(slot));
-            }
-        }
+        self.counters.unified += flows.collect(&mut connection.forward) + flows.collect(&mut connection.reply);
     }
 
     /// Whether a connection has been idle for as long as it may.

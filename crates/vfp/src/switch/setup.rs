@@ -40,7 +40,7 @@ impl Switch {
             Some(slot) => *slot = port,
             None => core.ports.push(port),
         }
-        self.cells[free].counters.reset();
+        self.flows.cells[free].counters.reset();
         self.touch(id);
         Ok(id)
     }
@@ -209,7 +209,7 @@ impl Switch {
 
     /// Moves the generation of a port on.
     fn touch(&self, id: PortId) {
-        if let Some(cell) = self.cells.get(id.0 as usize) {
+        if let Some(cell) = self.flows.cells.get(id.0 as usize) {
             cell.generation.fetch_add(1, Ordering::AcqRel);
         }
     }

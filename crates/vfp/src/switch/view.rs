@@ -1,7 +1,5 @@
 //! The switch as people see it: ports, rules, flows, counters, as they are now.
 
-use std::sync::atomic::Ordering;
-
 use wire::{Encapsulation, FlowId, MacAddress};
 
 use super::Switch;
@@ -95,6 +93,7 @@ impl Switch {
 
     /// All ports.
     pub fn ports(&self) -> Vec<PortView> {
+        self.collect_all();
         let core = self.core();
         let view = |(number, port): (usize, &Option<super::core::Port>)| {
             let spec = &port.as_ref()?.spec;
@@ -109,7 +108,7 @@ impl Switch {
                 domain: core.domains.get(&spec.domain).map(|domain| domain.spec.name.clone()).unwrap_or_default(),
                 generation: self.generation(id),
                 connections: core.connections.owned(id),
-                counters: self.cells[number].counters.read(),
+                counters: self.flows.cells[number].counters.read(),
             })
         };
         core.ports.iter().enumerate().filter_map(view).collect()
@@ -117,7 +116,8 @@ impl Switch {
 
     /// The counters of a port.
     pub fn port_counters(&self, id: PortId) -> Option<PortCounters> {
-        Some(self.cells.get(id.0 as usize)?.counters.read())
+        self.collect_all();
+        Some(self.flows.cells.get(id.0 as usize)?.counters.read())
     }
 
     /// All rules, with what they have counted until now.
@@ -173,8 +173,8 @@ impl Switch {
 
     /// What the switch as a whole has counted.
     pub fn counters(&self) -> SwitchCounters {
-        let unified = self.unified.iter().map(|cell| cell.load(Ordering::Relaxed)).sum();
-        SwitchCounters { unified, ..self.core().counters }
+        self.collect_all();
+        self.core().counters
     }
 
     /// How many connections there are, and how many there can be.

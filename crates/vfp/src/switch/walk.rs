@@ -164,15 +164,20 @@ impl Switch {
         }
         let mut facts = Facts::first(core, packet)?;
         let Some(connection) = core.connections.get(id) else { return Ok(None) };
-        let (reply_scope, untranslated) = (connection.reply.scope, connection.forward.scope.id.reverse());
+        let (forward, reply) = (connection.forward.scope, connection.reply.scope);
         facts.within(id, connection);
         if way == Way::Reply {
-            facts.subject.id = untranslated;
+            facts.subject.id = forward.id.reverse();
             facts.returning(core, id);
         }
         let egress = core.travel(packet, &mut facts, way)?;
-        // A connection whose packets now go elsewhere, or under another name, is not the same one any more.
-        if way == Way::Forward && reply_of(&facts, &egress) != reply_scope {
+        // A connection whose packets now go elsewhere, or under another name, is not the same one any more. Nor are answers that
+        // would go to somebody who never asked.
+        let same = match way {
+            Way::Forward => reply_of(&facts, &egress) == reply,
+            Way::Reply => egress.port == forward.port,
+        };
+        if !same {
             core.give_back(&facts);
             return Ok(None);
         }
@@ -215,7 +220,8 @@ impl Switch {
     fn connect(&self, core: &mut Core, packet: &Packet<'_>, found: &Found) -> Result<ConnectionId, End> {
         let forward = packet.scope();
         let reply = reply_of(&found.facts, &found.decided.egress);
-        if reply != forward && self.is_taken(core, &reply) {
+        let translated = found.facts.subject.id != packet.headers.id;
+        if reply != forward && self.is_taken(core, &reply, translated) {
             core.give_back(&found.facts);
             return Err(End::Drop(DropReason::NoNatPorts, found.decided.rule));
         }
@@ -242,8 +248,14 @@ impl Switch {
     }
 
     /// Whether answers like these belong to a connection already. One that policy no longer allows has to make room.
-    fn is_taken(&self, core: &mut Core, reply: &Scope) -> bool {
-        let Some((id, _)) = core.connections.find(reply) else { return false };
+    ///
+    /// Where the way back is another than the way there, as through a node that routes, answers are a connection of their own: they
+    /// come from where somebody else's first packets come from. That is no harm as long as nothing is translated.
+    fn is_taken(&self, core: &mut Core, reply: &Scope, translated: bool) -> bool {
+        let Some((id, way)) = core.connections.find(reply) else { return false };
+        if way == Way::Forward && !translated {
+            return false;
+        }
         let taken = self.is_still_allowed(core, id, false);
         if !taken {
             self.revoke(core, id);
@@ -273,9 +285,7 @@ impl Switch {
         };
         let side = connection.side(way);
         // What the slot has counted belongs to the rules it was counted under.
-        if let Some(slot) = side.slot {
-            side.collect(&self.flows.seen(slot));
-        }
+        core.counters.unified += self.flows.collect(side);
         side.rules = facts.rules;
         side.add(1, packet.bytes as u64, packet.now, packet.headers.tcp_flags);
         if is_cached(packet.headers) {
@@ -396,11 +406,11 @@ impl Core {
     }
 
     /// A flow leaves the unified flow table; its connection stays.
-    fn displace(&mut self, id: ConnectionId, slot: u32, flows: &crate::flow::table::Table) {
+    fn displace(&mut self, id: ConnectionId, slot: u32, flows: &super::Flows) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         for side in [&mut connection.forward, &mut connection.reply] {
             if side.slot == Some(slot) {
-                side.collect(&flows.seen(slot));
+                self.counters.unified += flows.collect(side);
                 side.slot = None;
             }
         }
