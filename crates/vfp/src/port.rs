@@ -59,7 +59,7 @@ impl PortKind {
 }
 
 /// A port as it is to be.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PortSpec {
     /// What it is known by.
     pub name: String,

@@ -51,7 +51,11 @@ impl Switch {
         if !core.domains.contains_key(&spec.domain) {
             return Err(SwitchError::NoDomain(spec.domain));
         }
-        let before = core.port(id).ok_or(SwitchError::NoPort(id))?.spec.domain;
+        let port = core.port(id).ok_or(SwitchError::NoPort(id))?;
+        if port.spec == spec {
+            return Ok(());
+        }
+        let before = port.spec.domain;
         if before != spec.domain {
             core.domains.get_mut(&before).map(|domain| domain.ports.remove(&id));
             core.domains.get_mut(&spec.domain).map(|domain| domain.ports.insert(id));

@@ -1,6 +1,7 @@
 //! Endpoints: a port with a NIC in a namespace, or a way to another node.
 
 use hcn::Guid;
+use hcn::api::Kind;
 use hcn::endpoint::Endpoint;
 use hns::compile;
 use hns::compile::network::Mode;
@@ -89,7 +90,13 @@ impl Chassis {
                 attached.port
             }
             None => {
-                let nic = Attachment::open(document, &namespace.open()?)?;
+                let opened = namespace.open();
+                if opened.is_err() {
+                    // A namespace whose file is gone is asked for again, and made anew.
+                    self.held.remove(&(Kind::Namespace, document.namespace));
+                    self.losses += 1;
+                }
+                let nic = Attachment::open(document, &opened?)?;
                 let port = self.switch.add_port(spec)?;
                 self.workers.attach(port, nic.nic());
                 state.attached = Some(Attached { port, namespace: document.namespace, nic });

@@ -25,6 +25,27 @@ pub(super) struct NetworkState {
     host_routes: Vec<IpNet>,
     tunnel: Option<(IpAddr, u16)>,
     pub(super) gateway: Option<Gateway>,
+    /// What the endpoints were compiled with.
+    compiled: Option<Basis>,
+}
+
+/// All that endpoints take from their network.
+#[derive(Clone, PartialEq)]
+struct Basis {
+    site: Site,
+    prefixes: Vec<IpNet>,
+    overlay: Option<Overlay>,
+}
+
+impl NetworkState {
+    fn basis(&self) -> Result<Basis, Error> {
+        let first = self.site.adapter.as_ref().and_then(|adapter| adapter.addresses.first()).map(IpNet::addr);
+        let overlay = match self.mode {
+            Mode::Overlay => Some(compile::network::overlay(&self.document, first)?),
+            _ => None,
+        };
+        Ok(Basis { site: self.site.clone(), prefixes: compile::network::prefixes(&self.document)?, overlay })
+    }
 }
 
 impl Chassis {
@@ -76,6 +97,7 @@ impl Chassis {
             host_routes: Vec::new(),
             tunnel: None,
             gateway: None,
+            compiled: None,
         };
         self.networks.insert(id, state);
         Ok(())
@@ -94,8 +116,15 @@ impl Chassis {
     pub(in crate::vswitchd) fn refresh_network(&mut self, id: Guid) -> Result<(), Error> {
         let Some(mut state) = self.networks.remove(&id) else { return Ok(()) };
         let outcome = self.refresh_state(&mut state);
+        let basis = state.basis();
+        // Most changes of a network, such as a new route to another node, are nothing to its endpoints.
+        let same = outcome.is_ok() && basis.as_ref().is_ok_and(|basis| state.compiled.as_ref() == Some(basis));
+        state.compiled = basis.ok();
         self.networks.insert(id, state);
         outcome?;
+        if same {
+            return Ok(());
+        }
         let endpoints: Vec<Guid> =
             self.endpoints.values().filter(|endpoint| endpoint.document.network == id).map(|endpoint| endpoint.document.id).collect();
         endpoints.into_iter().try_for_each(|endpoint| self.refresh_endpoint(endpoint))
