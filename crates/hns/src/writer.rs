@@ -147,7 +147,7 @@ impl Writer {
         let mut outcomes: Vec<(Box<dyn Job>, Result<()>)> = Vec::with_capacity(batch.len());
         for mut job in batch {
             let (before, changes, events) = (draft.state.clone(), draft.changes.len(), draft.events.len());
-            let outcome = run_guarded(job.as_mut(), &mut draft).and_then(|()| self.refuse_untrue(&draft, changes));
+            let outcome = run_guarded(job.as_mut(), &mut draft).and_then(|()| self.refuse_untrue(&before, &draft, changes));
             if outcome.is_err() {
                 draft.state = before;
                 draft.changes.truncate(changes);
@@ -174,9 +174,9 @@ impl Writer {
     }
 
     /// Where a switch makes documents true, what it cannot make true is refused by name.
-    fn refuse_untrue(&self, draft: &Draft<'_>, from: usize) -> Result<()> {
+    fn refuse_untrue(&self, before: &State, draft: &Draft<'_>, from: usize) -> Result<()> {
         match self.switch.moves_packets() {
-            true => draft.changes[from..].iter().try_for_each(|change| crate::validate::truth::check(change, &draft.state)),
+            true => draft.changes[from..].iter().try_for_each(|change| crate::validate::truth::check(change, before, &draft.state)),
             false => Ok(()),
         }
     }

@@ -1,8 +1,12 @@
 //! Events for those who follow, and orders for the switch.
+//!
+//! `moving` is a switch that moves packets, so that what it cannot make true is refused.
 
 mod common;
+mod moving;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use common::*;
 use hcn::event::{Change, Event};
@@ -10,7 +14,8 @@ use hcn::{Hcn, Kind};
 use hns::Build;
 use hns::machine::FakeMachine;
 use hns::switch::{Recorder, Switch};
-use serde_json::json;
+use moving::{Complaints, Moving, eventually};
+use serde_json::{Value, json};
 
 fn names(events: &[Event]) -> Vec<String> {
     events.iter().map(|event| format!("{}{}", event.kind.map_or("", Kind::name), event.change)).collect()
@@ -139,4 +144,214 @@ fn a_network_that_the_switch_cannot_make_is_degraded_until_it_can() {
     let detailed = hcn.query(Kind::Network, net, r#"{"SchemaVersion":{"Major":2},"Flags":1}"#).unwrap();
     assert_eq!(detailed["Health"]["Extra"]["Resources"]["Degraded"], json!(false));
     assert_eq!(hcn.hub().after(0).unwrap().iter().filter(|event| event.change == Change::Created).count(), 3);
+}
+
+/// Everything that the service has, in schema 2.
+fn everything(hcn: &dyn Hcn) -> Vec<Value> {
+    let ids = |kind: Kind| hcn.enumerate(kind, "").unwrap().into_iter().map(move |id| (kind, id));
+    Kind::ALL.into_iter().flat_map(ids).map(|(kind, id)| show(hcn, kind, id)).collect()
+}
+
+/// Tries something that a switch which moves packets cannot make true. The error must name it, with a remedy, and nothing may change.
+#[track_caller]
+fn refused(hcn: &dyn Hcn, switch: &Moving, name: &str, attempt: impl FnOnce() -> hcn::Result<()>) {
+    let before = (everything(hcn), switch.told());
+    let error = attempt().expect_err(name);
+    let detail = error.detail();
+    assert_eq!(error.hresult(), 0x803B_000E, "{name}: {error}");
+    assert_eq!(detail.field.as_deref(), Some("Type"), "{name}");
+    assert!(detail.cause.contains("the switch cannot make"), "{name}: {}", detail.cause);
+    let remedy = detail.remedy.as_deref().unwrap_or_default();
+    assert!(remedy.contains(&format!("leave {name} out")) && remedy.contains("--switch none"), "{name}: {remedy}");
+    assert!((everything(hcn), switch.told()) == before, "{name} changed something");
+}
+
+fn with_policy(mut document: Value, policy_type: &str, settings: Value) -> Value {
+    document["Policies"] = json!([{"Type": policy_type, "Settings": settings}]);
+    document
+}
+
+fn add(kind: Kind, hcn: &dyn Hcn, id: hcn::Guid, how: &str, policy_type: &str, settings: Value) -> hcn::Result<()> {
+    let settings = json!({"Policies": [{"Type": policy_type, "Settings": settings}]});
+    hcn.modify(kind, id, &request("Policy", how, settings))
+}
+
+#[test]
+fn networks_that_the_switch_cannot_make_true_are_refused() {
+    let switch = Arc::new(Moving::default());
+    let hcn = switch.serve();
+    let net = make_network(&hcn, "L2Bridge", "net");
+    let create = |document: Value| hcn.create(Kind::Network, None, None, &document.to_string()).map(drop);
+    let acl = json!({"Action": "Allow", "Direction": "In"});
+    let set = json!({"Id": "s", "PolicyType": "IPSET", "Values": ""});
+    let source = json!({"SourceMacAddress": "00-15-5D-00-00-01"});
+    for (policy_type, settings) in [("NetworkACL", acl.clone()), ("SetPolicy", set.clone()), ("SourceMacAddress", source)] {
+        refused(&hcn, &switch, policy_type, || create(with_policy(network("NAT", "other"), policy_type, settings)));
+    }
+    refused(&hcn, &switch, "NetworkACL", || add(Kind::Network, &hcn, net, "Add", "NetworkACL", acl));
+    refused(&hcn, &switch, "SetPolicy", || add(Kind::Network, &hcn, net, "Update", "SetPolicy", set));
+    let vlan = json!([{"Type": "VLAN", "Settings": {"IsolationId": 7}}]);
+    let mut tagged = network("NAT", "other");
+    tagged["Ipams"][0]["Subnets"][0]["Policies"] = vlan.clone();
+    refused(&hcn, &switch, "VLAN", || create(tagged));
+    let subnet = json!({"Subnets": [{"IpAddressPrefix": "192.168.101.0/24", "Policies": vlan}]});
+    refused(&hcn, &switch, "VLAN", || hcn.modify(Kind::Network, net, &request("Subnet", "Add", subnet)));
+    let error = create(network("Mirrored", "m")).unwrap_err();
+    assert_eq!((error.hresult(), error.detail().field.as_deref()), (0x803B_000B, Some("Type")));
+}
+
+#[test]
+fn endpoints_that_the_switch_cannot_make_true_are_refused() {
+    let switch = Arc::new(Moving::default());
+    let hcn = switch.serve();
+    let net = make_network(&hcn, "L2Bridge", "net");
+    let pod = make_endpoint(&hcn, net);
+    let acl = json!({"Action": "Block", "Direction": "In"});
+    let table = [
+        ("ACL", acl.clone()),
+        ("QOS", json!({"MaximumOutgoingBandwidthInBytes": 1000})),
+        ("PortMapping", json!({"Protocol": 6, "InternalPort": 80, "ExternalPort": 8080})),
+        ("ProviderAddress", json!({"ProviderAddress": "192.0.2.11"})),
+        ("VLAN", json!({"IsolationId": 7})),
+        ("TierAcl", json!({"Direction": "In", "Order": 1, "TierAclRules": []})),
+    ];
+    for (policy_type, settings) in table {
+        let document = endpoint_with(net, policy_type, settings.clone()).to_string();
+        refused(&hcn, &switch, policy_type, || hcn.create(Kind::Endpoint, None, None, &document).map(drop));
+        refused(&hcn, &switch, policy_type, || add(Kind::Endpoint, &hcn, pod, "Add", policy_type, settings));
+    }
+    refused(&hcn, &switch, "ACL", || add(Kind::Endpoint, &hcn, pod, "Update", "ACL", acl));
+    add(Kind::Endpoint, &hcn, pod, "Add", "OutBoundNAT", json!({})).unwrap();
+    let older = json!({"VirtualNetwork": net.to_string(), "Policies": [{"Type": "ACL", "Action": "Block", "Direction": "In"}]}).to_string();
+    refused(&hcn, &switch, "ACL", || hcn.call("POST", "/endpoints/", &older).map(drop));
+    let open = make_network(&hcn, "Transparent", "open");
+    let document = endpoint_with(open, "OutBoundNAT", json!({})).to_string();
+    refused(&hcn, &switch, "OutBoundNAT", || hcn.create(Kind::Endpoint, None, None, &document).map(drop));
+}
+
+#[test]
+fn load_balancers_and_routes_are_refused() {
+    let switch = Arc::new(Moving::default());
+    let hcn = switch.serve();
+    let net = make_network(&hcn, "L2Bridge", "net");
+    let pod = make_endpoint(&hcn, net);
+    let space = make(&hcn, Kind::Namespace, &namespace("Host"));
+    attach(&hcn, space, pod).unwrap();
+    let balancer = load_balancer(&[pod], &["10.0.0.2"], 80).to_string();
+    refused(&hcn, &switch, "LoadBalancer", || hcn.create(Kind::LoadBalancer, None, None, &balancer).map(drop));
+    let route = json!({"HostComputeEndpoints": [pod.to_string()], "Routes": [{"NextHop": "10.0.0.9", "DestinationPrefix": "10.9.0.0/16"}],
+        "SchemaVersion": {"Major": 2, "Minor": 0}});
+    refused(&hcn, &switch, "SDNRoute", || hcn.create(Kind::Route, None, None, &route.to_string()).map(drop));
+}
+
+#[test]
+fn a_port_of_sctp_cannot_be_mapped_by_the_node() {
+    let hcn = Arc::new(Moving::default()).serve();
+    let net = make_network(&hcn, "NAT", "net");
+    let mapping = |protocol: u8| endpoint_with(net, "PortMapping", json!({"Protocol": protocol, "InternalPort": 80, "ExternalPort": 8080}));
+    let error = hcn.create(Kind::Endpoint, None, None, &mapping(132).to_string()).unwrap_err();
+    assert_eq!((error.hresult(), error.detail().field.as_deref()), (0x803B_000D, Some("Protocol")));
+    make(&hcn, Kind::Endpoint, &mapping(6));
+    let recorded = service();
+    let net = make_network(&recorded, "NAT", "net");
+    make(&recorded, Kind::Endpoint, &endpoint_with(net, "PortMapping", json!({"Protocol": 132, "InternalPort": 80, "ExternalPort": 80})));
+}
+
+#[test]
+fn a_switch_that_was_started_anew_is_told_everything_without_a_call() {
+    let switch = Arc::new(Moving::default());
+    let hcn = switch.serve();
+    let net = make_network(&hcn, "L2Bridge", "net");
+    let pod = make_endpoint(&hcn, net);
+    let before = switch.inventory().unwrap();
+    switch.restart();
+    assert!(switch.inventory().unwrap().is_empty());
+    eventually("it has everything again", || switch.inventory().unwrap() == before);
+    assert_eq!(switch.batches().last().unwrap(), &[(Kind::Network, net), (Kind::Endpoint, pod)], "what is needed first comes first");
+    let told = switch.told();
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!(switch.told(), told, "and is then left alone");
+}
+
+#[test]
+fn an_object_that_fails_is_told_again_and_the_complaint_is_logged_once() {
+    let complaints = Complaints::follow();
+    let switch = Arc::new(Moving::default());
+    let hcn = switch.serve();
+    let net = make_network(&hcn, "L2Bridge", "net");
+    switch.fail(Kind::Endpoint, Some("no room for a NIC 4711"));
+    let pod = make_endpoint(&hcn, net);
+    let tries = |switch: &Moving| switch.batches().iter().flatten().filter(|object| **object == (Kind::Endpoint, pod)).count();
+    eventually("it is tried thrice", || tries(&switch) >= 3);
+    assert_eq!(complaints.about("no room for a NIC 4711"), 1);
+    assert!(switch.holds(Kind::Network, net), "what works is not undone");
+    make_endpoint(&hcn, net);
+    switch.fail(Kind::Endpoint, Some("still no room 4711"));
+    eventually("another reason is said", || complaints.about("still no room 4711") == 2);
+    switch.fail(Kind::Endpoint, None);
+    eventually("it is made", || switch.holds(Kind::Endpoint, pod));
+    let told = switch.told();
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!(switch.told(), told);
+    assert_eq!(complaints.about("no room for a NIC 4711"), 2, "once for each of the two endpoints");
+}
+
+#[test]
+fn a_switch_that_does_not_answer_is_told_when_it_does() {
+    let complaints = Complaints::follow();
+    let switch = Arc::new(Moving::default());
+    switch.silence(Some("nobody at home 4712"));
+    let hcn = switch.serve();
+    let net = make_network(&hcn, "L2Bridge", "net");
+    std::thread::sleep(Duration::from_millis(2200));
+    assert!(!switch.holds(Kind::Network, net));
+    assert_eq!(complaints.about("nobody at home 4712"), 1);
+    switch.silence(None);
+    eventually("it is told", || switch.holds(Kind::Network, net));
+}
+
+#[test]
+fn what_is_missing_is_told_in_one_batch_each_order_by_itself() {
+    let directory = tempfile::tempdir().unwrap();
+    let hcn = Arc::new(Moving::default()).serve_from(directory.path());
+    let net = make_network(&hcn, "L2Bridge", "net");
+    let pods: Vec<_> = (0..50).map(|_| make_endpoint(&hcn, net)).collect();
+    drop(hcn);
+    let switch = Arc::new(Moving::default());
+    switch.fail_one(Kind::Endpoint, pods[20]);
+    let _hcn = switch.serve_from(directory.path());
+    let batches = switch.batches();
+    assert_eq!(batches[0].len(), 51, "the network and its endpoints");
+    assert!(pods.iter().all(|pod| switch.holds(Kind::Endpoint, *pod) == (*pod != pods[20])));
+}
+
+#[test]
+fn what_was_made_without_a_switch_can_be_taken_apart_but_not_grow() {
+    let directory = tempfile::tempdir().unwrap();
+    let hcn = hns::Service::start(hns::Options {
+        state_dir: Some(directory.path().into()),
+        build: Build::default(),
+        machine: Arc::new(FakeMachine::with_ethernet()),
+        switch: Arc::new(Recorder::default()),
+    })
+    .unwrap();
+    let acl = |direction: &str| json!({"Action": "Block", "Direction": direction});
+    let net = make_network(&hcn, "L2Bridge", "net");
+    let pod = make(&hcn, Kind::Endpoint, &endpoint_with(net, "ACL", acl("In")));
+    let space = make(&hcn, Kind::Namespace, &namespace("Host"));
+    attach(&hcn, space, pod).unwrap();
+    let balancer = make(&hcn, Kind::LoadBalancer, &load_balancer(&[pod], &["10.0.0.2"], 80));
+    drop(hcn);
+    let switch = Arc::new(Moving::default());
+    let hcn = switch.serve_from(directory.path());
+    refused(&hcn, &switch, "ACL", || add(Kind::Endpoint, &hcn, pod, "Add", "ACL", acl("Out")));
+    let other = load_balancer(&[pod], &["10.0.0.3"], 80).to_string();
+    refused(&hcn, &switch, "LoadBalancer", || hcn.modify(Kind::LoadBalancer, balancer, &other));
+    add(Kind::Endpoint, &hcn, pod, "Add", "OutBoundNAT", json!({})).unwrap();
+    detach(&hcn, space, pod).unwrap();
+    hcn.delete(Kind::Endpoint, pod).unwrap();
+    assert!(show(&hcn, Kind::LoadBalancer, balancer).get("HostComputeEndpoints").is_none());
+    hcn.delete(Kind::LoadBalancer, balancer).unwrap();
+    hcn.delete(Kind::Namespace, space).unwrap();
+    hcn.delete(Kind::Network, net).unwrap();
 }

@@ -172,3 +172,70 @@ fn server_2025_accepts_a_change_and_does_nothing() {
     hcn.modify(Kind::LoadBalancer, id, &load_balancer(&[], &["1.1.1.1"], 80).to_string()).unwrap();
     assert_eq!(show(&hcn, Kind::LoadBalancer, id)["HostComputeEndpoints"], json!([pod.to_string()]));
 }
+
+/// An overlay with these subnets, each of this virtual network.
+fn overlay(prefixes: &[&str], vni: u32) -> Value {
+    let subnet = |prefix: &&str| json!({"IpAddressPrefix": prefix, "Policies": [{"Type": "VSID", "Settings": {"IsolationId": vni}}]});
+    let mut document = network("Overlay", "net");
+    document["Ipams"] = json!([{"Type": "Static", "Subnets": prefixes.iter().map(subnet).collect::<Vec<_>>()}]);
+    document
+}
+
+/// A document that one limit of Windows builds refuses.
+fn beyond(limit: &str) -> Vec<Value> {
+    let mut remote = overlay(&["10.1.0.0/24"], 5000);
+    let route = json!({"DestinationPrefix": "10.2.0.0/24", "IsolationId": 100, "ProviderAddress": "192.0.2.11",
+        "DistributedRouterMacAddress": "02-00-00-00-0B-02"});
+    remote["Policies"] = json!([{"Type": "RemoteSubnetRoute", "Settings": route}]);
+    let mut ipv6 = network("L2Bridge", "net");
+    ipv6["Ipams"][0]["Subnets"] = json!([{"IpAddressPrefix": "fd00::/64"}]);
+    match limit {
+        "overlay-no-ipv6" => vec![overlay(&["10.1.0.0/24", "fd00::/64"], 5000)],
+        "no-ipv6-only" => vec![ipv6],
+        "vsid-from-4096" => vec![overlay(&["10.1.0.0/24"], 4095), overlay(&["10.1.0.0/24"], 1), remote],
+        other => panic!("nobody knows what is beyond {other}"),
+    }
+}
+
+#[test]
+fn limits_of_the_modes_can_be_lifted_and_imposed() {
+    for (limit, code) in [("overlay-no-ipv6", 0x803B_0015), ("no-ipv6-only", 0x803B_0015), ("vsid-from-4096", 0x803B_000D)] {
+        for document in beyond(limit) {
+            make(&service(), Kind::Network, &document);
+            for profile in profile::ALL.iter().filter(|profile| profile.name != "transom") {
+                assert_eq!(refusal(&service_as(profile.name), Kind::Network, &document), code, "{limit} on {}", profile.name);
+                let lifted = Build::named(profile.name, &[], &[limit.into()]).unwrap();
+                make(&start(FakeMachine::with_ethernet(), lifted), Kind::Network, &document);
+            }
+            let imposed = Build::named("transom", &[limit.into()], &[]).unwrap();
+            assert_eq!(refusal(&start(FakeMachine::with_ethernet(), imposed), Kind::Network, &document), code, "{limit}");
+        }
+    }
+}
+
+#[test]
+fn an_overlay_of_ipv6_alone_meets_both_limits() {
+    let document = overlay(&["fd00::/64"], 5000);
+    make(&service(), Kind::Network, &document);
+    for left in ["overlay-no-ipv6", "no-ipv6-only"] {
+        let build = Build::named("ws2025", &[], &[left.into()]).unwrap();
+        assert_eq!(refusal(&start(FakeMachine::with_ethernet(), build), Kind::Network, &document), 0x803B_0015, "without {left}");
+    }
+}
+
+#[test]
+fn the_lowest_virtual_network_of_a_windows_build_is_4096() {
+    for profile in profile::ALL {
+        make(&service_as(profile.name), Kind::Network, &overlay(&["10.1.0.0/24"], 4096));
+    }
+}
+
+#[test]
+fn another_port_for_vxlan_is_a_feature() {
+    let mut document = overlay(&["10.1.0.0/24"], 5000);
+    document["Policies"] = json!([{"Type": "VxlanPort", "Settings": {"Port": 8472}}]);
+    assert_eq!(refusal(&service_as("ws2019"), Kind::Network, &document), 0x803B_000E);
+    make(&start(FakeMachine::with_ethernet(), Build::named("ws2019", &["vxlan-port".into()], &[]).unwrap()), Kind::Network, &document);
+    let without = Build::named("transom", &[], &["vxlan-port".into()]).unwrap();
+    assert_eq!(refusal(&start(FakeMachine::with_ethernet(), without), Kind::Network, &document), 0x803B_000E);
+}

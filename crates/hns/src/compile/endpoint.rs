@@ -159,13 +159,18 @@ pub fn label(endpoint: &Endpoint) -> String {
 
 /// The rules that lead to an endpoint behind a port of this switch.
 pub fn rules(endpoint: &Endpoint, network: &Network, site: &Site, port: PortId) -> Result<Vec<Placed>, CompileError> {
-    match Mode::of(network)? {
-        Mode::L2Bridge => mode::l2bridge::endpoint(endpoint, site, port),
-        Mode::L2Tunnel => mode::l2tunnel::endpoint(endpoint, site, port),
-        Mode::Overlay => mode::overlay::endpoint(endpoint, port),
-        Mode::Transparent => mode::transparent::endpoint(endpoint, port),
-        Mode::Nat | Mode::Internal | Mode::Private => mode::internal::endpoint(endpoint, port),
+    let mode = Mode::of(network)?;
+    let mut rules = match mode {
+        Mode::L2Bridge => mode::l2bridge::endpoint(endpoint, site, port)?,
+        Mode::L2Tunnel => mode::l2tunnel::endpoint(endpoint, site, port)?,
+        Mode::Overlay => mode::overlay::endpoint(endpoint, network, port)?,
+        Mode::Transparent => mode::transparent::endpoint(endpoint, port)?,
+        Mode::Nat | Mode::Internal | Mode::Private => mode::internal::endpoint(endpoint, port)?,
+    };
+    if mode.has_adapter() {
+        rules.extend(outbound_nat::answers(endpoint, site.adapter()?)?);
     }
+    Ok(rules)
 }
 
 /// The rules that lead to an endpoint on another node.

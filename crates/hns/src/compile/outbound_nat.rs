@@ -13,16 +13,20 @@
 //! translated packet to the node would have the node's address on both ends. Under a Windows build ICMP leaves untranslated, as VFP has no transposition
 //! for it.
 //!
-//! Lands in layer `nat`, one group a policy, outwards.
+//! Lands in layer `nat`, one group a policy, outwards. On the wire the node answers for every `VirtualIP`, so that what comes back finds it.
 
+use std::collections::BTreeSet;
+
+use hcn::endpoint::Endpoint;
 use hcn::policy::Policy;
 use hcn::policy::endpoint::{EndpointPolicyType, NatFlags, OutBoundNatSettings};
 use ipnet::IpNet;
-use vfp::{Action, AddressMatch, Conditions, GroupSpec, LayerSpec, RuleSpec};
+use vfp::{Action, AddressMatch, Conditions, GroupSpec, LayerSpec, RuleSpec, Stage};
 use wire::Ip;
 use wire::number::protocol;
 
-use super::{AdapterSite, CompileError, Site, address, prefix, settings};
+use super::endpoint::{hardware_address, label};
+use super::{AdapterSite, CompileError, Placed, Realm, Site, address, prefix, priority, settings};
 use crate::profile::Limit;
 
 const EXCEPTION: u16 = 10;
@@ -98,11 +102,22 @@ fn prefixes(field: &str, list: &[String]) -> Result<Vec<IpNet>, CompileError> {
     list.iter().map(|text| prefix(field, text)).collect()
 }
 
-/// Addresses that stand for endpoints here without being the node's: they are answered for on the wire.
-pub fn virtual_addresses(policies: &[Policy], adapter: &AdapterSite) -> Result<Vec<Ip>, CompileError> {
-    let policies: Vec<OutBoundNatSettings> = settings(policies, &EndpointPolicyType::OutBoundNat)?;
-    let given =
-        policies.iter().filter(|policy| !policy.virtual_ip.is_empty()).map(|policy| address("VirtualIP", &policy.virtual_ip).map(Ip::from));
-    let given: Vec<Ip> = given.collect::<Result<_, _>>()?;
-    Ok(given.into_iter().filter(|address| !adapter.node_addresses().any(|own| own == *address)).collect())
+/// Answers on the wire for addresses that stand for an endpoint without being the node's. Endpoints may share such an address, so that each
+/// has a rule of its own.
+pub fn answers(endpoint: &Endpoint, adapter: &AdapterSite) -> Result<Vec<Placed>, CompileError> {
+    let policies: Vec<OutBoundNatSettings> = settings(&endpoint.policies, &EndpointPolicyType::OutBoundNat)?;
+    let (mac, name) = (hardware_address(endpoint)?, label(endpoint));
+    let mut addresses = BTreeSet::new();
+    for policy in policies.iter().filter(|policy| !policy.virtual_ip.is_empty()) {
+        addresses.insert(Ip::from(address("VirtualIP", &policy.virtual_ip)?));
+    }
+    let answer = |of: Ip| {
+        let name = format!("{name} {mac} as {of}");
+        Placed::new(
+            Realm::Wire,
+            Stage::NeighbourIn,
+            RuleSpec::new(name, priority::ENDPOINT, Conditions::to(of), Action::Answer(adapter.mac)),
+        )
+    };
+    Ok(addresses.into_iter().filter(|address| !adapter.node_addresses().any(|own| own == *address)).map(answer).collect())
 }

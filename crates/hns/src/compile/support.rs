@@ -23,6 +23,8 @@ pub fn endpoint(kind: &EndpointPolicyType, mode: Mode) -> Support {
     use Support::{Compiled, Kept, Refused};
     match kind {
         EndpointPolicyType::OutBoundNat if mode == Mode::Nat => Kept("networks of type NAT are translated as a whole"),
+        // Answers come to the node's hardware address, by which a transparent network would give them to the node.
+        EndpointPolicyType::OutBoundNat if mode == Mode::Transparent => Refused,
         EndpointPolicyType::OutBoundNat if mode.has_adapter() => Compiled("layer `nat`, outwards"),
         EndpointPolicyType::PortMapping if mode == Mode::Nat => Compiled("translation by the node"),
         EndpointPolicyType::ProviderAddress if mode == Mode::Overlay => Compiled("tunnel to a remote endpoint"),

@@ -14,7 +14,6 @@ use wire::Ip;
 use super::{answer, deliver};
 use crate::compile::endpoint::{addresses, hardware_address, label};
 use crate::compile::network::gateways;
-use crate::compile::outbound_nat::virtual_addresses;
 use crate::compile::{CompileError, Placed, Realm, Site, priority};
 
 /// The rules of a network.
@@ -37,9 +36,6 @@ pub fn endpoint(endpoint: &Endpoint, site: &Site, port: PortId) -> Result<Vec<Pl
         rules.push(answer(Realm::Wire, Stage::NeighbourOut, &name, address, mac, priority::ENDPOINT));
         rules.push(answer(Realm::Host, Stage::NeighbourOut, &name, address, mac, priority::ENDPOINT));
         rules.push(answer(Realm::Wire, Stage::NeighbourIn, &name, address, adapter.mac, priority::ENDPOINT));
-    }
-    for address in virtual_addresses(&endpoint.policies, adapter)? {
-        rules.push(answer(Realm::Wire, Stage::NeighbourIn, "virtual", address, adapter.mac, priority::ENDPOINT));
     }
     Ok(rules)
 }

@@ -15,7 +15,7 @@ pub fn endpoint(endpoint: &Endpoint, site: &Site, port: PortId) -> Result<Vec<Pl
     let (mac, name) = (hardware_address(endpoint)?, label(endpoint));
     let out = Action::Forward { port: adapter.uplink, source_mac: None, destination_mac: None };
     let own = Conditions { source_macs: vec![mac], ..Conditions::default() };
-    let to_fabric = RuleSpec::new(format!("{name} to the fabric"), priority::SENDER, own, out);
+    let to_fabric = RuleSpec::new(format!("{name} {mac} to the fabric"), priority::SENDER, own, out);
     let mut rules =
         vec![Placed::new(Realm::Wire, Stage::ForwardOut, to_fabric.clone()), Placed::new(Realm::Wire, Stage::NeighbourOut, to_fabric)];
     for address in addresses(endpoint)? {

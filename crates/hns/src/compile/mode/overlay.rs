@@ -42,15 +42,16 @@ pub fn network(network: &Network, site: &Site) -> Result<Vec<Placed>, CompileErr
     Ok(rules)
 }
 
-/// The rules of an endpoint of this node.
-pub fn endpoint(endpoint: &Endpoint, port: PortId) -> Result<Vec<Placed>, CompileError> {
+/// The rules of an endpoint of this node. For the node they bear the network's name: another network may have the same addresses.
+pub fn endpoint(endpoint: &Endpoint, network: &Network, port: PortId) -> Result<Vec<Placed>, CompileError> {
     let (mac, name) = (hardware_address(endpoint)?, label(endpoint));
+    let of_network = format!("{} {name}", crate::compile::network::label(network));
     let mut rules = Vec::new();
     for address in addresses(endpoint)? {
         rules.extend(deliver(Realm::Own, &[Stage::ForwardOut, Stage::ForwardIn], &name, address, port, mac));
-        rules.extend(deliver(Realm::Host, &[Stage::ForwardOut], &name, address, port, mac));
+        rules.extend(deliver(Realm::Host, &[Stage::ForwardOut], &of_network, address, port, mac));
         rules.push(answer(Realm::Own, Stage::NeighbourOut, &name, address, mac, priority::ENDPOINT));
-        rules.push(answer(Realm::Host, Stage::NeighbourOut, &name, address, mac, priority::ENDPOINT));
+        rules.push(answer(Realm::Host, Stage::NeighbourOut, &of_network, address, mac, priority::ENDPOINT));
     }
     Ok(rules)
 }

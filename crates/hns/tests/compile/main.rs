@@ -1,0 +1,23 @@
+//! Documents in, packets through a switch that is set up as vswitchd does it, verdicts out.
+//!
+//! A test is a table of port, packet and what becomes of it, as `packet.rs` reads and prints them; one file is one mode or one policy.
+
+#[path = "../../../vfp/tests/common/frames.rs"]
+mod frames;
+
+mod adapter;
+mod bench;
+mod documents;
+mod guard;
+mod internal;
+mod l2bridge;
+mod l2tunnel;
+mod limits;
+mod malformed;
+mod nic;
+mod outbound_nat;
+mod overlay;
+mod packet;
+mod port_mapping;
+mod remote_subnet;
+mod transparent;
