@@ -43,6 +43,8 @@ pub(crate) struct Domain {
     pub(crate) ports: BTreeSet<PortId>,
     /// Ports that receive what goes to groups where not everybody does.
     pub(crate) listed: BTreeSet<PortId>,
+    /// Ports of other domains that its rules have sent to from other domains. Their flows must notice when its rules change.
+    pub(crate) visited: BTreeSet<PortId>,
     groups: [Group; 4],
 }
 

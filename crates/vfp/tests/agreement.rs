@@ -30,7 +30,7 @@ fn scripts(steps: usize) -> impl Strategy<Value = Script> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, max_shrink_iters: 20_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, max_shrink_iters: 20_000, ..ProptestConfig::default() })]
 
     #[test]
     fn what_the_layers_say_is_what_happens(script in scripts(40)) {
@@ -39,10 +39,10 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, max_shrink_iters: 20_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, max_shrink_iters: 20_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn so_it_does_in_the_long_run(script in scripts(1500)) {
+    fn so_it_does_in_the_long_run(script in scripts(800)) {
         script::run(&script.0);
     }
 }

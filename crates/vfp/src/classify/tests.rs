@@ -117,9 +117,21 @@ fn conditions() -> impl Strategy<Value = Conditions> {
         (vec(range(), 0..2), vec(range(), 0..2), vec(mac(), 0..2), vec(mac(), 0..2)),
         (prop::option::weighted(0.2, 1..3u32), vec(prop_oneof![Just(0x800), Just(0x86dd)], 0..2)),
     )
-        .prop_map(|((protocols, sources, destinations), (source_ports, destination_ports, source_macs, destination_macs), (vni, ether_types))| {
-            Conditions { protocols, sources, destinations, source_ports, destination_ports, source_macs, destination_macs, vni, ether_types }
-        });
+        .prop_map(
+            |((protocols, sources, destinations), (source_ports, destination_ports, source_macs, destination_macs), (vni, ether_types))| {
+                Conditions {
+                    protocols,
+                    sources,
+                    destinations,
+                    source_ports,
+                    destination_ports,
+                    source_macs,
+                    destination_macs,
+                    vni,
+                    ether_types,
+                }
+            },
+        );
     let service = (address(), protocols(), port()).prop_map(|(address, protocol, port)| Conditions {
         protocols: vec![protocol],
         destination_ports: vec![port..=port],
@@ -136,12 +148,12 @@ fn conditions() -> impl Strategy<Value = Conditions> {
 
 fn subject() -> impl Strategy<Value = Subject> {
     let protocols = prop_oneof![Just(protocol::TCP), Just(protocol::UDP), Just(protocol::ICMP)];
-    let id = (address(), address(), port(), port(), protocols).prop_map(|(source, destination, source_port, destination_port, protocol)| {
-        FlowId { source, destination, source_port, destination_port, protocol }
-    });
-    (id, mac(), mac(), prop_oneof![Just(0x800), Just(0x86dd)], prop::option::of(1..3u32)).prop_map(
-        |(id, source_mac, destination_mac, ether_type, vni)| Subject { id, source_mac, destination_mac, ether_type, vni },
-    )
+    let id =
+        (address(), address(), port(), port(), protocols).prop_map(|(source, destination, source_port, destination_port, protocol)| {
+            FlowId { source, destination, source_port, destination_port, protocol }
+        });
+    (id, mac(), mac(), prop_oneof![Just(0x800), Just(0x86dd)], prop::option::of(1..3u32))
+        .prop_map(|(id, source_mac, destination_mac, ether_type, vni)| Subject { id, source_mac, destination_mac, ether_type, vni })
 }
 
 fn spec(number: usize, priority: u16, conditions: Conditions) -> RuleSpec {
@@ -149,7 +161,7 @@ fn spec(number: usize, priority: u16, conditions: Conditions) -> RuleSpec {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn it_finds_what_a_scan_finds(

@@ -86,9 +86,8 @@ impl Core {
     pub(super) fn plan_neighbour(&mut self, packet: &Packet<'_>) -> Result<(Plan, RuleId), End> {
         let Packet { port, headers, .. } = *packet;
         let mut facts = Facts::first(self, packet)?;
-        if facts.from == PortKind::Tunnel {
-            self.layers(port, Direction::Out, &mut facts, Way::Reply)?;
-        }
+        // Layers without state have their say: the one that pops a tunnel, and the one that guards against foreign senders.
+        self.layers(port, Direction::Out, &mut facts, Way::Reply)?;
         self.check_speaker(port, headers)?;
         let request = headers.kind == (Kind::Neighbour { request: true });
         let domain = self.domains.get(&facts.domain).ok_or(End::drop(DropReason::NoRoute))?;

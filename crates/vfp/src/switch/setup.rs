@@ -77,6 +77,7 @@ impl Switch {
         for domain in core.domains.values_mut() {
             domain.ports.remove(&id);
             domain.listed.remove(&id);
+            domain.visited.remove(&id);
         }
         let own: Vec<_> =
             core.connections.iter().filter(|(_, connection)| connection.ports.contains(&id)).map(|(number, _)| number).collect();
@@ -105,7 +106,7 @@ impl Switch {
     pub fn remove_domain(&self, id: DomainId) -> Result<(), SwitchError> {
         let core = &mut *self.core();
         let domain = core.domains.remove(&id).ok_or(SwitchError::NoDomain(id))?;
-        domain.ports.iter().for_each(|port| self.touch(*port));
+        self.touch_domain(&domain, true);
         drop(domain);
         core.registry.tidy();
         Ok(())
@@ -158,16 +159,17 @@ impl Switch {
     pub fn change_underlay(&self, id: UnderlayId, spec: UnderlaySpec) -> Result<(), SwitchError> {
         let core = &mut *self.core();
         let underlay = core.underlays.get_mut(&id).ok_or(SwitchError::NoUnderlay(id))?;
-        self.touch(underlay.spec.uplink);
-        self.touch(spec.uplink);
+        let uplinks = [underlay.spec.uplink, spec.uplink];
         underlay.spec = spec;
+        uplinks.iter().for_each(|uplink| self.touch_underlay(core, *uplink));
         Ok(())
     }
 
     /// Removes an underlay.
     pub fn remove_underlay(&self, id: UnderlayId) -> Result<(), SwitchError> {
-        let underlay = self.core().underlays.remove(&id).ok_or(SwitchError::NoUnderlay(id))?;
-        self.touch(underlay.spec.uplink);
+        let core = &mut *self.core();
+        let underlay = core.underlays.remove(&id).ok_or(SwitchError::NoUnderlay(id))?;
+        self.touch_underlay(core, underlay.spec.uplink);
         Ok(())
     }
 
@@ -207,7 +209,15 @@ impl Switch {
 
     fn touch_domain(&self, domain: &Domain, changed: bool) {
         if changed {
-            domain.ports.iter().for_each(|port| self.touch(*port));
+            domain.ports.union(&domain.visited).for_each(|port| self.touch(*port));
+        }
+    }
+
+    /// Moves on what an underlay sends to: its uplink, and ports of this node that have addresses of its network.
+    fn touch_underlay(&self, core: &Core, uplink: PortId) {
+        self.touch(uplink);
+        if let Some(domain) = core.port(uplink).and_then(|port| core.domains.get(&port.spec.domain)) {
+            domain.visited.iter().for_each(|port| self.touch(*port));
         }
     }
 

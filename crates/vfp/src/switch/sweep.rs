@@ -10,7 +10,7 @@ impl Switch {
         let core = &mut *self.core();
         let numbers = core.connections.numbers();
         let from = core.swept.min(numbers.end);
-        let to = from.saturating_add(budget as u32).min(numbers.end);
+        let to = from.saturating_add(u32::try_from(budget).unwrap_or(u32::MAX)).min(numbers.end);
         for id in from..to {
             core.collect(id, &self.flows);
             let expired = core.connections.get(id).is_some_and(|connection| core.is_expired(connection, now));

@@ -172,10 +172,10 @@ impl Switch {
         }
         let egress = core.travel(packet, &mut facts, way)?;
         // A connection whose packets now go elsewhere, or under another name, is not the same one any more. Nor are answers that
-        // would go to somebody who never asked.
+        // would go to somebody who never asked, unless that is the node, which routes for those behind it.
         let same = match way {
             Way::Forward => reply_of(&facts, &egress) == reply,
-            Way::Reply => egress.port == forward.port,
+            Way::Reply => egress.port == forward.port || core.hides_behind(packet.port, egress.port),
         };
         if !same {
             core.give_back(&facts);
@@ -371,9 +371,30 @@ impl Core {
     fn journey(&mut self, port: PortId, facts: &mut Facts, way: Way) -> Result<Egress, End> {
         self.layers(port, Direction::Out, facts, way)?;
         let egress = self.forward(facts)?;
+        self.note_visit(port, egress.port, facts);
         self.leave(port, egress.port, facts)?;
         self.layers(egress.port, Direction::In, facts, way)?;
         Ok(egress)
+    }
+
+    /// Whether a port is that of the node whose hardware address another port hides behind.
+    fn hides_behind(&self, hidden: PortId, node: PortId) -> bool {
+        let (Some(hidden), Some(node)) = (self.port(hidden), self.port(node)) else { return false };
+        node.spec.kind == PortKind::Nic && hidden.spec.hidden_behind == Some(node.spec.mac)
+    }
+
+    /// Notes the ports that a domain sends to though neither end is one of its own.
+    fn note_visit(&mut self, from: PortId, to: PortId, facts: &Facts) {
+        let uplink = facts.routed.and_then(|id| self.underlays.get(&id)).map(|underlay| underlay.spec.uplink);
+        let routing = uplink.and_then(|uplink| self.port(uplink)).map(|port| port.spec.domain);
+        for id in [Some(facts.domain), routing].into_iter().flatten() {
+            if let Some(domain) = self.domains.get_mut(&id)
+                && !domain.ports.contains(&from)
+                && !domain.ports.contains(&to)
+            {
+                domain.visited.insert(to);
+            }
+        }
     }
 
     /// What holds for every frame that leaves by a port.

@@ -65,7 +65,13 @@ pub(crate) fn frame(macs: (MacAddress, MacAddress), from: Ip, to: Ip, what: Carr
 fn ip_header(from: Ip, to: Ip) -> IpHeaders {
     match (from.into(), to.into()) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
-            let header = etherparse::Ipv4Header { time_to_live: 64, source: from.octets(), destination: to.octets(), ..Default::default() };
+            let header = etherparse::Ipv4Header {
+                time_to_live: 64,
+                dont_fragment: false,
+                source: from.octets(),
+                destination: to.octets(),
+                ..Default::default()
+            };
             IpHeaders::Ipv4(header, Default::default())
         }
         (IpAddr::V6(from), IpAddr::V6(to)) => {

@@ -2,11 +2,14 @@
 
 use std::collections::VecDeque;
 
+use ipnet::IpNet;
 use vfp::{
-    Action, Conditions, DomainId, DomainSpec, Egress, Instant, Limits, PortId, PortKind, PortSpec, ProgramSpec, RuleSpec, Sink, Stage,
-    Switch, Timeouts, UnderlayId, Verdict,
+    Action, Conditions, DomainId, DomainSpec, DropReason, Egress, GroupSpec, Instant, LayerSpec, Limits, Outcome, PortId, PortKind,
+    PortSpec, ProgramSpec, RuleSpec, Sink, Stage, Switch, Timeouts, UnderlayId, Verdict,
 };
-use wire::{Encapsulation, Frame, Headers, Ip, MacAddress};
+use wire::{Encapsulation, Frame, Headers, Ip};
+
+pub(crate) use super::frames::{Carries, assert_checksums, assert_sound, frame, ip, mac};
 
 /// What left the switch.
 #[derive(Default)]
@@ -36,14 +39,6 @@ pub(crate) struct Bench {
     pub(crate) now: Instant,
 }
 
-pub(crate) fn mac(last: u8) -> MacAddress {
-    MacAddress([0x00, 0x15, 0x5d, 0, 0, last])
-}
-
-pub(crate) fn ip(text: &str) -> Ip {
-    Ip::from(text.parse::<std::net::IpAddr>().expect("an address"))
-}
-
 impl Bench {
     pub(crate) fn new() -> Self {
         Self::with_limits(Limits { ports: 64, connections: 1024, flows: 2048 })
@@ -62,18 +57,30 @@ impl Bench {
     }
 
     pub(crate) fn port(&self, name: &str, kind: PortKind, domain: DomainId, last: u8, addresses: &[&str], program: ProgramSpec) -> PortId {
-        let spec = PortSpec {
-            name: name.into(),
-            kind,
-            mac: mac(last),
-            addresses: addresses.iter().map(|address| ip(address)).collect(),
-            domain,
-            mtu: 1500,
-            hidden_behind: None,
-            hairpin: false,
-            program,
-        };
-        self.switch.add_port(spec).expect("a free port")
+        self.switch.add_port(port_spec(name, kind, domain, last, addresses, program)).expect("a free port")
+    }
+
+    /// Two NICs that reach each other, the first of which filters by these layers: 10.0.0.1 and fd00::1, 10.0.0.2 and fd00::2.
+    pub(crate) fn pair(layers: Vec<LayerSpec>) -> (Self, PortId, PortId) {
+        let bench = Self::new();
+        let domain = bench.domain("switch");
+        let a = bench.port("a", PortKind::Nic, domain, 1, &["10.0.0.1", "fd00::1"], ProgramSpec { layers });
+        let b = bench.port("b", PortKind::Nic, domain, 2, &["10.0.0.2", "fd00::2"], ProgramSpec::default());
+        for (address, port, last) in [("10.0.0.1", a, 1), ("fd00::1", a, 1), ("10.0.0.2", b, 2), ("fd00::2", b, 2)] {
+            bench.deliver(domain, address, port, last);
+        }
+        (bench, a, b)
+    }
+
+    /// Gives the first NIC of a pair other layers.
+    pub(crate) fn refilter(&self, a: PortId, layers: Vec<LayerSpec>) {
+        let spec = port_spec("a", PortKind::Nic, self.first_domain(), 1, &["10.0.0.1", "fd00::1"], ProgramSpec { layers });
+        self.switch.change_port(a, spec).expect("the port");
+    }
+
+    /// The domain that was made first.
+    pub(crate) fn first_domain(&self) -> DomainId {
+        DomainId(1)
     }
 
     /// Packets to an address go to a port, under its hardware address.
@@ -92,6 +99,39 @@ impl Bench {
         self.switch.process(self.now, port, &mut Frame::from_bytes(bytes), outer, &mut self.out)
     }
 
+    pub(crate) fn send_frame(&mut self, port: PortId, frame: &Frame) -> Verdict {
+        self.now = Instant(self.now.0 + 1000);
+        self.switch.process(self.now, port, &mut frame.clone(), None, &mut self.out)
+    }
+
+    /// Sends a frame that must arrive somewhere, and answers what arrived.
+    pub(crate) fn pass(&mut self, port: PortId, bytes: &[u8]) -> (Egress, Frame, Headers) {
+        let verdict = self.send(port, bytes);
+        assert!(matches!(verdict.outcome, Outcome::Forwarded(_)), "{verdict:?}");
+        self.next()
+    }
+
+    /// Why a frame is dropped, which it must be.
+    pub(crate) fn fail(&mut self, port: PortId, bytes: &[u8]) -> DropReason {
+        let reason = self.send(port, bytes).drop_reason().expect("it is dropped");
+        assert!(self.out.sent.is_empty() || reason == DropReason::PacketTooBig);
+        reason
+    }
+
+    pub(crate) fn wait(&mut self, seconds: u64) {
+        self.now = self.now.after(std::time::Duration::from_secs(seconds));
+    }
+
+    /// Looks at every connection once.
+    pub(crate) fn sweep(&self) {
+        assert!(self.switch.sweep(self.now, usize::MAX));
+    }
+
+    /// Where the rule of a verdict stands.
+    pub(crate) fn place(&self, verdict: &Verdict) -> String {
+        self.switch.place(verdict.rule).map(|place| place.to_string()).unwrap_or_default()
+    }
+
     /// The next frame that left, with its headers.
     pub(crate) fn next(&mut self) -> (Egress, Frame, Headers) {
         let (egress, frame) = self.out.sent.pop_front().expect("a frame left the switch");
@@ -100,61 +140,53 @@ impl Bench {
     }
 }
 
+pub(crate) fn port_spec(name: &str, kind: PortKind, domain: DomainId, last: u8, addresses: &[&str], program: ProgramSpec) -> PortSpec {
+    PortSpec {
+        name: name.into(),
+        kind,
+        mac: mac(last),
+        addresses: addresses.iter().map(|address| ip(address)).collect(),
+        domain,
+        mtu: 1500,
+        hidden_behind: None,
+        hairpin: false,
+        program,
+    }
+}
+
 /// A TCP segment, with checksums.
 pub(crate) fn tcp(macs: (u8, u8), from: (&str, u16), to: (&str, u16), flags: u8) -> Vec<u8> {
-    let builder = etherparse::PacketBuilder::ethernet2(mac(macs.0).0, mac(macs.1).0).ip(ip_header(from.0, to.0)).tcp(from.1, to.1, 1, 1024);
-    let has = |flag: u8| flags & flag != 0;
-    let builder = if has(2) { builder.syn() } else { builder };
-    let builder = if has(16) { builder.ack(7) } else { builder };
-    let builder = if has(1) { builder.fin() } else { builder };
-    let builder = if has(4) { builder.rst() } else { builder };
-    let mut bytes = Vec::new();
-    builder.write(&mut bytes, b"payload").expect("it fits");
-    bytes
+    frame((mac(macs.0), mac(macs.1)), ip(from.0), ip(to.0), Carries::Tcp(from.1, to.1, flags), b"payload")
 }
 
 /// A UDP datagram, with checksums.
 pub(crate) fn udp(macs: (u8, u8), from: (&str, u16), to: (&str, u16), payload: &[u8]) -> Vec<u8> {
-    let builder = etherparse::PacketBuilder::ethernet2(mac(macs.0).0, mac(macs.1).0).ip(ip_header(from.0, to.0)).udp(from.1, to.1);
-    let mut bytes = Vec::new();
-    builder.write(&mut bytes, payload).expect("it fits");
-    bytes
+    frame((mac(macs.0), mac(macs.1)), ip(from.0), ip(to.0), Carries::Udp(from.1, to.1), payload)
 }
 
-fn ip_header(from: &str, to: &str) -> etherparse::IpHeaders {
-    use std::net::IpAddr;
-    match (from.parse().expect("an address"), to.parse().expect("an address")) {
-        (IpAddr::V4(from), IpAddr::V4(to)) => {
-            let header = etherparse::Ipv4Header { time_to_live: 64, source: from.octets(), destination: to.octets(), ..Default::default() };
-            etherparse::IpHeaders::Ipv4(header, Default::default())
-        }
-        (IpAddr::V6(from), IpAddr::V6(to)) => {
-            let header = etherparse::Ipv6Header { hop_limit: 64, source: from.octets(), destination: to.octets(), ..Default::default() };
-            etherparse::IpHeaders::Ipv6(header, Default::default())
-        }
-        _ => panic!("both of one family"),
-    }
+/// An echo request.
+pub(crate) fn echo(macs: (u8, u8), from: &str, to: &str, id: u16) -> Vec<u8> {
+    frame((mac(macs.0), mac(macs.1)), ip(from), ip(to), Carries::Echo(id), b"ping")
 }
 
-/// Whether the checksums of a frame are right, judged by another implementation.
-pub(crate) fn assert_checksums(frame: &[u8]) {
-    let packet = etherparse::PacketHeaders::from_ethernet_slice(frame).expect("it is sound");
-    let (Some(net), Some(transport)) = (&packet.net, &packet.transport) else { return };
-    let payload = packet.payload.slice();
-    let (etherparse::NetHeaders::Ipv4(..) | etherparse::NetHeaders::Ipv6(..)) = net else { return };
-    match (net, transport) {
-        (etherparse::NetHeaders::Ipv4(ip, _), etherparse::TransportHeader::Tcp(tcp)) => {
-            assert_eq!(tcp.checksum, tcp.calc_checksum_ipv4(ip, payload).expect("it fits"));
-        }
-        (etherparse::NetHeaders::Ipv6(ip, _), etherparse::TransportHeader::Tcp(tcp)) => {
-            assert_eq!(tcp.checksum, tcp.calc_checksum_ipv6(ip, payload).expect("it fits"));
-        }
-        (etherparse::NetHeaders::Ipv4(ip, _), etherparse::TransportHeader::Udp(udp)) => {
-            assert_eq!(udp.checksum, udp.calc_checksum_ipv4(ip, payload).expect("it fits"));
-        }
-        (etherparse::NetHeaders::Ipv6(ip, _), etherparse::TransportHeader::Udp(udp)) => {
-            assert_eq!(udp.checksum, udp.calc_checksum_ipv6(ip, payload).expect("it fits"));
-        }
-        _ => {}
-    }
+/// A layer with one group in each direction.
+pub(crate) fn layer(name: &str, stateful: bool, outward: Vec<RuleSpec>, inward: Vec<RuleSpec>) -> LayerSpec {
+    let group = |name: &str, rules: Vec<RuleSpec>| if rules.is_empty() { vec![] } else { vec![GroupSpec { name: name.into(), rules }] };
+    LayerSpec { name: name.into(), stateful, outward: group("out", outward), inward: group("in", inward) }
+}
+
+pub(crate) fn rule(name: &str, priority: u16, conditions: Conditions, action: Action) -> RuleSpec {
+    RuleSpec::new(name, priority, conditions, action)
+}
+
+pub(crate) fn block(name: &str, priority: u16, conditions: Conditions) -> RuleSpec {
+    rule(name, priority, conditions, Action::Block(DropReason::AclBlock))
+}
+
+pub(crate) fn allow(name: &str, priority: u16, conditions: Conditions) -> RuleSpec {
+    rule(name, priority, conditions, Action::Allow)
+}
+
+pub(crate) fn prefix(text: &str) -> IpNet {
+    text.parse().expect("a prefix")
 }

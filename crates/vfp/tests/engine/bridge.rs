@@ -15,9 +15,9 @@ fn the_first_packet_walks_and_the_second_is_known() {
     let b = bench.nic("b", domain, 2, "10.0.0.2");
     bench.deliver(domain, "10.0.0.1", a, 1);
     bench.deliver(domain, "10.0.0.2", b, 2);
-    let syn = tcp((1, 9), ("10.0.0.1", 1000), ("10.0.0.2", 80), 2);
+    let data = tcp((1, 9), ("10.0.0.1", 1000), ("10.0.0.2", 80), 16);
     for tier in [Tier::New, Tier::Unified] {
-        let verdict = bench.send(a, &syn);
+        let verdict = bench.send(a, &data);
         assert_eq!(verdict.tier, tier);
         let (egress, frame, headers) = bench.next();
         assert_eq!(egress.port, b);
