@@ -1,12 +1,15 @@
 //! `cargo xtask bench NAME`: builds in release mode and measures.
 
+mod vswitch;
+
 use crate::{dist, shell};
 
 /// Runs a benchmark.
 pub(crate) fn run(name: &str, arguments: &[String]) -> Result<(), String> {
     match name {
         "hns" => hns(arguments),
-        _ => Err(format!("there is no benchmark {name:?}; there is: hns")),
+        "vswitch" => vswitch::run(arguments),
+        _ => Err(format!("there is no benchmark {name:?}; there are: hns, vswitch")),
     }
 }
 

@@ -45,9 +45,9 @@ enum Command {
     },
     /// Run a benchmark, in release mode.
     Bench {
-        /// Which: hns.
+        /// Which: hns or vswitch.
         name: String,
-        /// Passed on to the benchmark, such as --save.
+        /// Passed on to the benchmark, such as --save or --quick.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },

@@ -3,7 +3,6 @@
 //! Every figure is for one thread on one core. Each packet is copied into the frame first, as a NIC would; the time of that copy is
 //! measured alone in the same run and shown, not taken off.
 
-mod allocation;
 mod scenario;
 
 use std::time::Duration;
@@ -13,9 +12,6 @@ use nix::time::{ClockId, clock_gettime};
 use scenario::{Discard, Scenario};
 use vfp::{Instant, Outcome};
 use wire::Frame;
-
-#[global_allocator]
-static ALLOCATOR: allocation::Counting = allocation::Counting;
 
 const WARM_UP: Duration = Duration::from_millis(200);
 const RUN: Duration = Duration::from_millis(1000);
@@ -52,12 +48,14 @@ fn measure(mut batch: impl FnMut() -> u64) -> Figure {
     while busy() - warm < WARM_UP {
         batch();
     }
-    let (before, start, mut packets) = (allocation::count(), busy(), 0);
-    while busy() - start < RUN {
-        packets += batch();
-    }
+    let (start, mut packets) = (busy(), 0);
+    let counted = allocation_counter::measure(|| {
+        while busy() - start < RUN {
+            packets += batch();
+        }
+    });
     let nanoseconds = (busy() - start).as_nanos() as f64 / packets as f64;
-    Figure { nanoseconds, allocations: (allocation::count() - before) as f64 / packets as f64 }
+    Figure { nanoseconds, allocations: counted.count_total as f64 / packets as f64 }
 }
 
 fn copying() -> Figure {

@@ -5,7 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use clap::Subcommand;
-use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce, TcpCongestion};
 
 /// The congestion control of all tests, whatever the machine's own is. A namespace's setting would do for all sockets at once, but the
 /// kernel lets it have only what the machine allows to everybody.
@@ -20,7 +21,10 @@ const PORTS: u16 = 16;
 /// What a datagram carries.
 const PAYLOAD: usize = 64;
 
-/// How long anything may stay silent.
+/// What the kernel may hold of datagrams, in bytes: a moment in which the receiver does not run must not count as a loss of the switch.
+const BUFFER: usize = 8 << 20;
+
+/// How long datagrams may stay away.
 const SILENCE: Duration = Duration::from_secs(5);
 
 /// Which end of which test, and for how long. Times are in milliseconds.
@@ -161,6 +165,8 @@ fn connections(client: &Client) -> std::io::Result<String> {
 /// Datagrams per second that arrive.
 fn receive(warm_up: Duration, duration: Duration) -> std::io::Result<String> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT))?;
+    // Past the machine's limit only root may go.
+    setsockopt(&socket, RcvBufForce, &BUFFER).or_else(|_| setsockopt(&socket, RcvBuf, &BUFFER))?;
     println!("ready");
     let mut buffer = [0; 2 * PAYLOAD];
     socket.set_read_timeout(Some(SILENCE))?;
@@ -184,7 +190,8 @@ fn send(client: &Client) -> std::io::Result<()> {
     while Instant::now() < end {
         match socket.send(&[1; PAYLOAD]) {
             // The receiver ends first, or a queue is full.
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused || error.raw_os_error() == Some(nix::errno::Errno::ENOBUFS as i32) => {}
+            Err(error)
+                if error.kind() == ErrorKind::ConnectionRefused || error.raw_os_error() == Some(nix::errno::Errno::ENOBUFS as i32) => {}
             outcome => drop(outcome?),
         }
     }

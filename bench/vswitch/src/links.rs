@@ -5,6 +5,7 @@ use std::process::Command;
 
 use host::namespace::{self, Namespace};
 use host::sysctl::Key;
+use serde_json::Value;
 
 use crate::process;
 use crate::sandbox::NAMESPACES;
@@ -64,6 +65,14 @@ pub(crate) fn set_wire_like(namespace: &str, wire_like: bool) -> Result<(), Stri
         ethtool(namespace, feature, word(!wire_like))?;
     }
     ethtool(namespace, "gro", word(wire_like))
+}
+
+/// Packets and bytes that the `eth0` of a namespace has sent.
+pub(crate) fn sent(namespace: &str) -> Result<[u64; 2], String> {
+    let text = process::run(Command::new("ip").args(["-n", namespace, "-s", "-j", "link", "show", "dev", "eth0"]))?;
+    let links: Value = serde_json::from_str(&text).map_err(|error| format!("what ip says of eth0 is no JSON: {error}"))?;
+    let counters = &links[0]["stats64"]["tx"];
+    Ok(["packets", "bytes"].map(|name| counters[name].as_u64().unwrap_or_default()))
 }
 
 /// Turns checksums and segmentation of the `eth0` of a namespace off.

@@ -107,7 +107,23 @@ impl Test<'_> {
         wait_until_listening(server.id())?;
         let (address, seconds, count) = (self.system.address.to_string(), self.span.duration.as_secs().max(1), count.to_string());
         let mut client = Command::new("iperf3");
-        client.args(["-c", &address, "-p", &port, "-J", "-i", "0", "-O", "1", "-C", CONGESTION_CONTROL, "-P", &count, "-t", &seconds.to_string()]);
+        client.args([
+            "-c",
+            &address,
+            "-p",
+            &port,
+            "-J",
+            "-i",
+            "0",
+            "-O",
+            "1",
+            "-C",
+            CONGESTION_CONTROL,
+            "-P",
+            &count,
+            "-t",
+            &seconds.to_string(),
+        ]);
         gigabits(&process::output(&mut client, &self.system.client, self.cpus[0], self.span.limit())?)
     }
 
@@ -191,7 +207,8 @@ fn number(text: &str) -> Result<f64, String> {
 /// Waits until iperf3's server listens. It prints that too, but only when its buffer is full.
 fn wait_until_listening(process: u32) -> Result<(), String> {
     let begin = Instant::now();
-    let listens = |table: &str| fs::read_to_string(format!("/proc/{process}/net/{table}")).is_ok_and(|table| is_listening(&table, STREAM_PORT));
+    let listens =
+        |table: &str| fs::read_to_string(format!("/proc/{process}/net/{table}")).is_ok_and(|table| is_listening(&table, STREAM_PORT));
     while !listens("tcp6") && !listens("tcp") {
         if begin.elapsed() > GRACE {
             return Err("iperf3's server does not listen".to_owned());
@@ -204,9 +221,10 @@ fn wait_until_listening(process: u32) -> Result<(), String> {
 /// Whether somebody listens on a port, by a table like `/proc/net/tcp`: 0A is the state of a socket that does.
 fn is_listening(table: &str, port: u16) -> bool {
     let local = format!(":{port:04X}");
-    table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).any(|fields| {
-        fields.get(1).is_some_and(|address| address.ends_with(&local)) && fields.get(3) == Some(&"0A")
-    })
+    table
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .any(|fields| fields.get(1).is_some_and(|address| address.ends_with(&local)) && fields.get(3) == Some(&"0A"))
 }
 
 /// What arrived, from the report of iperf3's client.
@@ -234,7 +252,8 @@ mod tests {
 
     #[test]
     fn listening_is_a_state() {
-        let table = "  sl  local_address rem_address   st\n   0: 00000000:1451 00000000:0000 0A 0\n   1: 0B01F40A:1452 0C01F40A:0016 01 0\n";
+        let table =
+            "  sl  local_address rem_address   st\n   0: 00000000:1451 00000000:0000 0A 0\n   1: 0B01F40A:1452 0C01F40A:0016 01 0\n";
         assert!(is_listening(table, 5201));
         assert!(!is_listening(table, 5202) && !is_listening("", 5201));
     }

@@ -12,6 +12,9 @@ pub(crate) const SUBJECTS: usize = 3;
 /// The names of what is compared.
 pub(crate) const NAMES: [&str; SUBJECTS] = ["kernel", "transom", "Open vSwitch"];
 
+/// What an Ethernet of an MTU of 1500 carries.
+const LARGEST_FRAME: u64 = 1514;
+
 /// Where each stands.
 pub(crate) const KERNEL: usize = 0;
 pub(crate) const OURS: usize = 1;
@@ -50,10 +53,17 @@ impl Outcome {
 /// Measures a test on all subjects. Another one is the first in every round.
 pub(crate) fn measure(row: Row, subjects: &Subjects, rounds: usize, span: Span, progress: &Progress) -> Outcome {
     let mut outcome = Outcome::new(row);
-    if row.wire_like && let Err(error) = set_wire_like(subjects, true) {
-        outcome.failures.push(error);
-        return outcome;
-    }
+    let before = match row.wire_like {
+        true => set_wire_like(subjects, true).and_then(|()| sent(subjects)),
+        false => Ok(Vec::new()),
+    };
+    let before = match before {
+        Ok(before) => before,
+        Err(error) => {
+            outcome.failures.push(error);
+            return outcome;
+        }
+    };
     for round in 0..rounds {
         for turn in 0..SUBJECTS {
             let subject = (round + turn) % SUBJECTS;
@@ -65,10 +75,28 @@ pub(crate) fn measure(row: Row, subjects: &Subjects, rounds: usize, span: Span, 
             outcome.figures[subject].push(figure.and_then(Result::ok));
         }
     }
-    if row.wire_like && let Err(error) = set_wire_like(subjects, false) {
-        outcome.failures.push(error);
+    if row.wire_like {
+        let after = sent(subjects).and_then(|after| set_wire_like(subjects, false).map(|()| after));
+        match after {
+            Ok(after) => outcome.failures.extend(before.iter().zip(&after).filter_map(|(before, after)| too_large(before, after))),
+            Err(error) => outcome.failures.push(error),
+        }
     }
     outcome
+}
+
+/// What the nodes of all subjects have sent on their wires: packets and bytes.
+fn sent(subjects: &Subjects) -> Result<Vec<(String, [u64; 2])>, String> {
+    let nodes = subjects.iter().flatten().flat_map(|system| &system.nodes);
+    nodes.map(|node| Ok((node.clone(), links::sent(node)?))).collect()
+}
+
+/// Objects if packets that no wire could carry were sent between two looks at the counters.
+fn too_large((node, before): &(String, [u64; 2]), (_, after): &(String, [u64; 2])) -> Option<String> {
+    let [packets, bytes] = [0, 1].map(|index| after[index].saturating_sub(before[index]));
+    let mean = bytes / packets.max(1);
+    (mean > LARGEST_FRAME)
+        .then(|| format!("{node} has sent packets of {mean} bytes on a wire for {LARGEST_FRAME}; the row is worth nothing"))
 }
 
 /// Lets only frames that fit the MTU cross the wires of all subjects, or lets all cross again.
@@ -83,11 +111,19 @@ mod tests {
     use crate::row::ROWS;
 
     #[test]
+    fn no_wire_carries_large_packets() {
+        let counters = |packets: u64, bytes: u64| ("node".to_owned(), [packets, bytes]);
+        assert_eq!(too_large(&counters(10, 1000), &counters(20, 16_140)), None);
+        assert!(too_large(&counters(10, 1000), &counters(20, 601_000)).is_some_and(|text| text.contains("60000 bytes")));
+        assert_eq!(too_large(&counters(10, 1000), &counters(10, 1000)), None);
+    }
+
+    #[test]
     fn ratios_are_of_the_same_round() {
         let figure = |value: f64| Some(Figure { value, mean: None, switch: 0.0, wall: 1.0 });
         let mut outcome = Outcome::new(ROWS[0]);
         outcome.figures = [vec![figure(10.0), figure(20.0), None], vec![figure(5.0), None, figure(1.0)], Vec::new()];
         assert_eq!(outcome.ratios(OURS, KERNEL), [0.5]);
-        assert_eq!(outcome.ratios(OURS, OVS), []);
+        assert!(outcome.ratios(OURS, OVS).is_empty());
     }
 }

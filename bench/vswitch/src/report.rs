@@ -32,13 +32,17 @@ impl Report {
         if !self.outcomes.is_empty() {
             text += &format!("\n{}", table(&self.rows()));
         }
-        let failures = self.outcomes.iter().flat_map(|outcome| outcome.failures.iter().map(|error| format!("{}: {error}", outcome.row.name())));
+        let failures =
+            self.outcomes.iter().flat_map(|outcome| outcome.failures.iter().map(|error| format!("{}: {error}", outcome.row.name())));
         let notes: Vec<String> = self.notes.iter().cloned().chain(failures).map(|note| format!("- {}\n", one_line(&note))).collect();
         if !notes.is_empty() {
-            text += &format!("\nNot measured:\n\n{}", notes.concat());
+            text += &format!("\nWhat went wrong, or was left out:\n\n{}", notes.concat());
         }
         if !self.engine.is_empty() {
-            text += &format!("\nThe engine alone, one thread, from the bytes of a frame to its rewritten bytes:\n\n```text\n{}```\n", self.engine);
+            text += &format!(
+                "\nThe engine alone, one thread, from the bytes of a frame to its rewritten bytes:\n\n```text\n{}```\n",
+                self.engine
+            );
         }
         text
     }
@@ -52,7 +56,8 @@ impl Report {
     }
 
     fn rows(&self) -> Vec<Vec<String>> {
-        let headings = ["test", "ends", "kernel", "transom", "transom : kernel", "OVS", "transom : OVS", "floor", "stretch", "verdict", "switch CPU"];
+        let headings =
+            ["test", "ends", "kernel", "transom", "transom : kernel", "OVS", "transom : OVS", "floor", "stretch", "verdict", "switch CPU"];
         let mut rows = vec![headings.map(str::to_owned).to_vec()];
         rows.extend(self.outcomes.iter().map(cells));
         rows
@@ -61,7 +66,9 @@ impl Report {
 
 fn cells(outcome: &Outcome) -> Vec<String> {
     let row = &outcome.row;
-    let target = |target: Option<f64>| target.map_or("-".to_owned(), |target| format!("{} {target:.2}", if row.less_is_better() { "≤" } else { "≥" }));
+    let target = |target: Option<f64>| {
+        target.map_or("-".to_owned(), |target| format!("{} {target:.2}", if row.less_is_better() { "≤" } else { "≥" }))
+    };
     let ratios = outcome.ratios(OURS, KERNEL);
     vec![
         row.name(),
@@ -159,7 +166,9 @@ fn machine() -> String {
     let model = information.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let (model, cores) = (model.map_or("unknown processor", |(_, name)| name), crate::cpu::allowed().len());
-    format!("{cores} CPUs of {model}, Linux {}.", kernel.trim())
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().unwrap_or_default();
+    format!("{cores} CPUs of {model}, Linux {}. Load average before the run: {load}; above 0.5 the ratios say little.", kernel.trim())
 }
 
 /// How it was measured.
@@ -170,7 +179,8 @@ fn method(options: &Options) -> String {
         "{}, {} and {} are set up at the same time and measured in turn, {rounds} rounds of {seconds} s each after a warm-up. Figures are\n\
          medians; a ratio is of the same round, and is shown as its median [least-most]. For RTT less is better, for all else more.\n\
          Congestion control is cubic. Streams are iperf3's; RTT is of one byte each way on a TCP connection, middle and mean; a connection\n\
-         is opened, carries a byte each way and is closed, one after the other; of UDP, what arrives is counted, 64 bytes of payload each.\n\
+         is opened, carries a byte each way and is closed, one after the other; of UDP, what arrives is counted, 64 bytes of payload each,\n\
+         at a socket with room for 8 MB.\n\
          Kernel: veth and bridge, between nodes also its VXLAN device. OVS: its userspace datapath on veths, on one node with userspace TSO,\n\
          between nodes without, since its tunnels take no offloads. Wire-like: the wire between nodes carries frames of its MTU only\n\
          (GSO, TSO and segmentation of UDP and tunnels off), and both ends join them (GRO on). The switch itself is not pinned.\n\

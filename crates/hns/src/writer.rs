@@ -106,6 +106,8 @@ pub(crate) struct Writer {
     behind: bool,
     /// Which switch it was that was told.
     instance: String,
+    /// When the switch was looked after last.
+    looked: Instant,
     /// Whether the switch did not answer last time.
     silent: bool,
     /// What it said last of each object that it could not do.
@@ -118,8 +120,17 @@ const ROUND: Duration = Duration::from_secs(1);
 impl Writer {
     /// A writer whose switch holds what the state says.
     pub(crate) fn new(journal: Journal, switch: Arc<dyn Switch>, world: Arc<World>, published: Arc<ArcSwap<State>>) -> Self {
-        let mut writer =
-            Self { journal, switch, world, published, behind: true, instance: String::new(), silent: false, complaints: HashMap::new() };
+        let mut writer = Self {
+            journal,
+            switch,
+            world,
+            published,
+            behind: true,
+            instance: String::new(),
+            looked: Instant::now(),
+            silent: false,
+            complaints: HashMap::new(),
+        };
         writer.catch_up();
         writer
     }
@@ -133,6 +144,10 @@ impl Writer {
                     let batch = gather(first, jobs, expected);
                     expected = batch.len();
                     self.commit(batch);
+                    // Callers that come all the time must not keep the switch from being looked after.
+                    if self.looked.elapsed() >= ROUND {
+                        self.look_after_switch();
+                    }
                 }
                 Err(RecvTimeoutError::Timeout) => self.look_after_switch(),
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -207,6 +222,7 @@ impl Writer {
 
     /// A switch that failed before, or is another one by now, is told again.
     fn look_after_switch(&mut self) {
+        self.looked = Instant::now();
         let changed = self.switch.instance().map_or(true, |instance| instance != self.instance);
         if self.behind || changed {
             self.catch_up();

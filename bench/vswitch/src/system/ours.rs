@@ -73,8 +73,7 @@ impl Node {
         let mut hnsd = Command::new(transom);
         hnsd.args(["hnsd", "--log-level", "warn", "--socket"]).arg(path("hnsd.sock"));
         hnsd.arg("--state-dir").arg(path("state")).arg("--switch").arg(path("vswitchd.sock"));
-        let daemons =
-            vec![start(&mut switch, namespace, &path("vswitchd.log"))?, start(&mut hnsd, namespace, &path("hnsd.log"))?];
+        let daemons = vec![start(&mut switch, namespace, &path("vswitchd.log"))?, start(&mut hnsd, namespace, &path("hnsd.log"))?];
         let client = Client::new(Address::Unix(path("hnsd.sock")));
         Ok(Self { client, directory, daemons })
     }

@@ -61,15 +61,20 @@ impl RemoteSwitch {
         adapters.iter().find(|known| known.is_called(adapter)).map_or_else(|| adapter.to_owned(), |known| known.interface.clone())
     }
 
-    fn send(&self, orders: &[Order]) -> Vec<Result<(), SwitchError>> {
+    /// Tells the switch orders, and as which build this hnsd runs.
+    fn tell(&self, orders: &[Order]) -> Result<ApplyResponse, SwitchError> {
         let (_, limits, defects) = self.build.items();
         let request = ApplyRequest {
             limits: limits.into_iter().map(str::to_owned).collect(),
             defects: defects.into_iter().map(str::to_owned).collect(),
             orders: orders.iter().map(|order| self.message(order)).collect(),
         };
-        let answer = serde_json::to_string(&request).map_err(|error| SwitchError(error.to_string()));
-        let answer = answer.and_then(|body| self.ask::<ApplyResponse>("POST", "/apply", &body));
+        let body = serde_json::to_string(&request).map_err(|error| SwitchError(error.to_string()))?;
+        self.ask("POST", "/apply", &body)
+    }
+
+    fn send(&self, orders: &[Order]) -> Vec<Result<(), SwitchError>> {
+        let answer = self.tell(orders);
         match answer {
             Ok(answer) if answer.failures.len() == orders.len() => {
                 answer.failures.into_iter().map(|failure| failure.map_or(Ok(()), |cause| Err(SwitchError(cause)))).collect()
@@ -82,6 +87,8 @@ impl RemoteSwitch {
 
 impl Switch for RemoteSwitch {
     fn inventory(&self) -> Result<BTreeMap<(Kind, Guid), u64>, SwitchError> {
+        // What the build leaves out is left out of what the switch already has, too.
+        self.tell(&[])?;
         let held: Vec<HeldObject> = self.ask("GET", "/inventory", "")?;
         Ok(held.into_iter().filter_map(|object| Some(((Kind::from_name(&object.kind)?, object.id), object.revision))).collect())
     }

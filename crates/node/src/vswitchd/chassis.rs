@@ -32,6 +32,8 @@ pub(super) struct Chassis {
     limits: Vec<Limit>,
     defects: Vec<Defect>,
     held: BTreeMap<(Kind, Guid), u64>,
+    /// Why each object could not be made true last time.
+    complaints: HashMap<Guid, String>,
     instance: Guid,
     /// How often something was lost that had been made, which whoever programs the switch has to be told.
     losses: u64,
@@ -59,6 +61,7 @@ impl Chassis {
             limits: Vec::new(),
             defects: Vec::new(),
             held: BTreeMap::new(),
+            complaints: HashMap::new(),
             instance: Guid::new_v4(),
             losses: 0,
             adapters: BTreeMap::new(),
@@ -120,14 +123,23 @@ impl Chassis {
     /// Does what the orders say, each by itself.
     pub(super) fn apply(&mut self, request: &ApplyRequest) -> Vec<Option<String>> {
         self.follow_build(request);
-        let outcome = |order: &OrderMessage| {
-            let outcome = self.apply_one(order);
-            if let Err(error) = &outcome {
-                tracing::warn!(kind = order.kind, id = %order.id, %error, "an order could not be done");
+        request.orders.iter().map(|order| self.try_one(order)).collect()
+    }
+
+    /// Does what one order says, or answers why not.
+    fn try_one(&mut self, order: &OrderMessage) -> Option<String> {
+        let cause = match self.apply_one(order) {
+            Ok(()) => {
+                self.complaints.remove(&order.id);
+                return None;
             }
-            outcome.err().map(|error| error.to_string())
+            Err(error) => error.to_string(),
         };
-        request.orders.iter().map(outcome).collect()
+        // Whoever asked asks again every second; what stays the same is said once.
+        if self.complaints.insert(order.id, cause.clone()).as_ref() != Some(&cause) {
+            tracing::warn!(kind = order.kind, id = %order.id, error = cause, "an order could not be done");
+        }
+        Some(cause)
     }
 
     /// The build that hnsd runs as decides what the rules leave out. Where it changed, everything is compiled anew.

@@ -12,7 +12,6 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures_util::stream;
-use hcn::Guid;
 use serde_json::json;
 use tokio::net::UnixListener;
 use tokio::sync::mpsc;
@@ -122,7 +121,10 @@ async fn counters(State(chassis): State<Shared>) -> Response {
     success(&view::counters(&shared))
 }
 
-async fn stats(State(chassis): State<Shared>, Path(id): Path<Guid>) -> Response {
+async fn stats(State(chassis): State<Shared>, Path(id): Path<String>) -> Response {
+    let Some(id) = hcn::parse_guid(&id) else {
+        return failure(StatusCode::BAD_REQUEST, &format!("{id:?} is no GUID"));
+    };
     let (shared, port) = {
         let chassis = chassis::lock(&chassis);
         (chassis.shared(), chassis.port_of(id))
