@@ -1,0 +1,20 @@
+//! Every network mode end to end: real daemons on nodes that are network namespaces, real sockets in pods, and an underlay between them.
+//!
+//! Each test has a world of its own, in a process of its own, and nothing outside of it notices. It takes root or a system that lets users
+//! make namespaces, `/dev/net/tun`, and the command `ip`; elsewhere the tests say that they were skipped.
+#![cfg(target_os = "linux")]
+
+mod harness;
+mod hostile;
+mod l2bridge;
+mod l2tunnel;
+mod linux;
+mod nat;
+mod overlay;
+mod profiles;
+#[path = "../support/program.rs"]
+mod program;
+mod refusals;
+mod restart;
+mod together;
+mod transparent;
