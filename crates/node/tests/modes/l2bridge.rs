@@ -1,10 +1,13 @@
 //! L2Bridge: pods are on the underlay, behind the hardware address of their node.
 
+use std::net::SocketAddr;
+
 use hcn::Guid;
 use serde_json::{Value, json};
 
 use crate::harness::document::{endpoint, network, outbound_nat, outbound_nat_v6, policy, subnet};
 use crate::harness::ping::ping_sized;
+use crate::harness::serve::PORT;
 use crate::harness::world::{OUTSIDE, ROUTER};
 use crate::harness::{Node, Pod, Sniffer, World, pings, probe, run, tcp, udp};
 
@@ -217,7 +220,10 @@ fn many_connections_of_many_pods_share_the_nodes_address() {
         let world = World::new(1);
         let network = routed(&world, world.one());
         let pods: Vec<Pod> = (11..15).map(|number| routed_pod(world.one(), network, number, &[outbound_nat(&[])])).collect();
-        let seen: Vec<_> = pods.iter().flat_map(|pod| (0..16).map(|_| udp(pod, OUTSIDE[0], 100))).collect();
+        let to = SocketAddr::new(OUTSIDE[0], PORT);
+        let open = |pod: &Pod| (0..16).map(|_| pod.run(|| probe::socket_like(to)).expect("a socket")).collect::<Vec<_>>();
+        let sockets: Vec<_> = pods.iter().flat_map(open).collect();
+        let seen: Vec<_> = sockets.iter().filter_map(|socket| probe::ask(socket, 100)).collect();
         assert!(seen.iter().all(|seen| seen.ip() == world.one().v4()));
         let mut ports: Vec<u16> = seen.iter().map(|seen| seen.port()).collect();
         ports.sort_unstable();

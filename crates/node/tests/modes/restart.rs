@@ -25,7 +25,7 @@ impl Conversation {
     fn begin(from: &Place, to: IpAddr) -> Self {
         let stream = from.run(|| TcpStream::connect(SocketAddr::new(to, PORT))).expect("a connection");
         let conversation = Self(thread::spawn(move || talk(stream, LONG, LONG)));
-        thread::sleep(Duration::from_millis(100));
+        thread::sleep(Duration::from_millis(30));
         assert!(conversation.is_under_way(), "the conversation ended too early");
         conversation
     }

@@ -60,7 +60,11 @@ pub(crate) fn udp(from: &Place, to: impl Into<IpAddr>, bytes: usize) -> SocketAd
 
 /// As [`udp`], answering nothing if there is no answer.
 pub(crate) fn try_udp(from: &Place, to: SocketAddr, bytes: usize) -> Option<SocketAddr> {
-    let socket = from.run(|| socket_like(to)).ok()?;
+    ask(&from.run(|| socket_like(to)).ok()?, bytes)
+}
+
+/// Exchanges a datagram of this many bytes with the service that a socket is connected to.
+pub(crate) fn ask(socket: &UdpSocket, bytes: usize) -> Option<SocketAddr> {
     let question: Vec<u8> = (0..bytes).map(|position| (position % 251) as u8).collect();
     socket.set_read_timeout(Some(ASK_AGAIN)).ok()?;
     let (start, mut answer) = (Instant::now(), vec![0; 1 << 16]);
@@ -71,7 +75,7 @@ pub(crate) fn try_udp(from: &Place, to: SocketAddr, bytes: usize) -> Option<Sock
             continue;
         }
         if let Ok(length) = socket.recv(&mut answer) {
-            assert!(answer[GREETING..length] == question, "{to} answers with something else");
+            assert!(answer[GREETING..length] == question, "the answer is something else");
             return serve::read_greeting(&answer[..length]);
         }
     }
