@@ -116,17 +116,13 @@ impl AdapterSite {
 
     /// The node's address of a family, which stands for endpoints that are translated.
     pub fn address_like(&self, other: Ip) -> Option<Ip> {
-        self.node_addresses().find(|address| address.is_v4() == other.is_v4() && !is_link_local(*address))
+        self.node_addresses().find(|address| address.is_v4() == other.is_v4() && !address.is_link_local())
     }
 
     /// Whether an address is on the adapter's own link.
     pub fn is_on_link(&self, address: IpAddr) -> bool {
         self.addresses.iter().any(|prefix| prefix.contains(&address))
     }
-}
-
-fn is_link_local(address: Ip) -> bool {
-    matches!(IpAddr::from(address), IpAddr::V6(address) if address.is_unicast_link_local())
 }
 
 /// A document cannot become rules.

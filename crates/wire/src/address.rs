@@ -29,6 +29,11 @@ impl Ip {
         self.0 as u32
     }
 
+    /// Whether this is an IPv6 address of one link only.
+    pub const fn is_link_local(self) -> bool {
+        self.0 >> 118 == 0xfe80 >> 6
+    }
+
     /// Whether this is a group of receivers: multicast of either family, or IPv4 broadcast to all.
     pub const fn is_multicast(self) -> bool {
         match self.is_v4() {

@@ -148,7 +148,7 @@ impl Core {
         }
         let speaker = headers.id.source;
         let nobody = speaker == Ip::NONE || speaker == Ip::v4(0);
-        if !nobody && !is_link_local(speaker) && !own.contains(&speaker) {
+        if !nobody && !speaker.is_link_local() && !own.contains(&speaker) {
             return Err(End::drop(DropReason::SpoofedSource));
         }
         match own.contains(&headers.id.destination) {
@@ -156,10 +156,6 @@ impl Core {
             false => Ok(()),
         }
     }
-}
-
-fn is_link_local(address: Ip) -> bool {
-    address.0 >> 118 == 0xfe80 >> 6
 }
 
 /// Changes the hardware addresses of a frame, and those that a neighbour or router message tells.
