@@ -9,7 +9,7 @@ use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce, TcpCongestion};
 
 /// The congestion control of all tests, whatever the machine's own is. A namespace's setting would do for all sockets at once, but the
-/// kernel lets it have only what the machine allows to everybody.
+/// kernel lets it have only what the machine allows to everybody, which is reno at least.
 pub(crate) const CONGESTION_CONTROL: &str = "cubic";
 
 /// The first port of servers.

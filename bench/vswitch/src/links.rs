@@ -10,8 +10,15 @@ use serde_json::Value;
 use crate::process;
 use crate::sandbox::NAMESPACES;
 
-/// Settings of every namespace with traffic of ours. Connections by the thousand need many ports, and them again soon.
-const SETTINGS: &[(&str, &str)] = &[("ipv4.ip_local_port_range", "1024 65535"), ("ipv4.tcp_tw_reuse", "1")];
+/// Settings of every namespace with traffic of ours.
+const SETTINGS: &[(&str, &str)] = &[
+    // Connections by the thousand need many ports, and them again soon.
+    ("ipv4.ip_local_port_range", "1024 65535"),
+    ("ipv4.tcp_tw_reuse", "1"),
+    // What connections begin with, before each asks for the congestion control of the tests. BBR is the default of some machines, and
+    // a connection that began with it stays paced by a timer for ever, which takes a fifth of all processor time.
+    ("ipv4.tcp_congestion_control", "reno"),
+];
 
 /// Runs `ip` with the words of a line.
 pub(crate) fn ip(line: &str) -> Result<(), String> {

@@ -37,17 +37,15 @@ impl Row {
     }
 }
 
-const SPIN: &str = "stretch is with --spin";
-
 /// All tests. The targets are ratios that prototypes of the same design reached against the kernel on two vCPUs, less a tenth for
 /// what they left out.
 pub(crate) const ROWS: &[Row] = &[
     same_node("1 stream", Load::Streams(1), Placement::Free, Some(0.60), Some(0.75), ""),
     same_node("4 streams", Load::Streams(4), Placement::Free, Some(0.45), Some(0.58), ""),
     same_node("RTT, cross-CPU", Load::RoundTrips, Placement::Split, Some(1.3), Some(1.1), ""),
-    same_node("RTT, same CPU", Load::RoundTrips, Placement::Same, Some(13.0), Some(5.0), "report only; stretch is with --spin"),
-    same_node("connections, pinned", Load::Connections, Placement::Same, Some(0.25), Some(0.50), SPIN),
-    same_node("connections, free", Load::Connections, Placement::Free, Some(0.45), Some(0.85), SPIN),
+    same_node("RTT, same CPU", Load::RoundTrips, Placement::Same, Some(13.0), Some(5.0), "report only"),
+    same_node("connections, pinned", Load::Connections, Placement::Same, Some(0.25), Some(0.50), ""),
+    same_node("connections, free", Load::Connections, Placement::Free, Some(0.45), Some(0.85), ""),
     same_node("UDP, 64 bytes", Load::Datagrams, Placement::Split, Some(0.38), Some(0.50), ""),
     two_nodes("1 stream, super-packets", Load::Streams(1), Placement::Free, Some(0.60), Some(0.75), ""),
     two_nodes("4 streams", Load::Streams(4), Placement::Free, Some(0.33), Some(0.45), ""),

@@ -25,8 +25,8 @@ pub(crate) struct VswitchdArgs {
     /// Threads that move packets; by default one for two cores
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) workers: Option<u16>,
-    /// Let an idle worker look for packets this long before it sleeps: lower latency for a busy core
-    #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
+    /// How long a worker looks for packets before it sleeps, while they follow each other closely; 0 to sleep at once
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 50)]
     pub(crate) spin: u64,
     /// How many connections the switch remembers
     #[arg(long, value_name = "COUNT", default_value_t = vfp_limits().connections)]
@@ -44,7 +44,7 @@ It needs the right to make network devices: run it as root, or in a user namespa
 
 Examples:
   transom vswitchd
-  transom vswitchd --workers 2 --spin 50
+  transom vswitchd --workers 2 --spin 0
   transom vfp port list";
 
 fn vfp_limits() -> node::vswitchd::Limits {

@@ -40,9 +40,10 @@ pub struct NicPlan {
 /// The MTU where no adapter says one.
 const MTU: u16 = 1500;
 
-/// What a VXLAN header with its UDP, IP and inner Ethernet headers takes.
-const OVERHEAD_V4: u16 = 50;
-const OVERHEAD_V6: u16 = 70;
+/// What the outer headers of VXLAN over this family, and the inner Ethernet header, take of the adapter's MTU.
+pub const fn vxlan_overhead(v4: bool) -> u16 {
+    if v4 { 50 } else { 70 }
+}
 
 /// The smallest MTU that IPv6 allows.
 const MTU_MIN: u16 = 1280;
@@ -100,13 +101,8 @@ pub fn mtu(endpoint: &Endpoint, network: &Network, site: &Site) -> Result<u16, C
     let taken = match (overhead, Mode::of(network)?) {
         (Some(overhead), _) => overhead.overhead,
         (None, Mode::Overlay) => {
-            match super::network::overlay(network, site.adapter.as_ref().and_then(|a| a.addresses.first()).map(IpNet::addr))?
-                .provider
-                .is_v4()
-            {
-                true => OVERHEAD_V4,
-                false => OVERHEAD_V6,
-            }
+            let own = site.adapter.as_ref().and_then(|adapter| adapter.addresses.first()).map(IpNet::addr);
+            vxlan_overhead(super::network::overlay(network, own)?.provider.is_v4())
         }
         _ => 0,
     };

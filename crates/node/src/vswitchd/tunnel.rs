@@ -4,16 +4,13 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use hns::compile::AdapterSite;
+use hns::compile::endpoint::vxlan_overhead;
 use host::nic::udp_tunnel::{UdpTunnel, UdpTunnelOptions};
 use vfp::{Action, Conditions, DomainId, DropReason, GroupSpec, LayerSpec, PortId, PortKind, PortSpec, ProgramSpec, RuleSpec, Switch};
 use wire::TunnelKind;
 
 use super::error::Error;
 use super::worker::Workers;
-
-/// What outer headers and the inner Ethernet header take of the adapter's MTU.
-const OVERHEAD_V4: u16 = 50;
-const OVERHEAD_V6: u16 = 70;
 
 /// An open tunnel.
 pub(super) struct Tunnel {
@@ -32,14 +29,13 @@ impl Tunnel {
     ) -> Result<Self, Error> {
         let options = UdpTunnelOptions { adapter: Some(adapter.to_owned()), ..UdpTunnelOptions::new(TunnelKind::Vxlan, address, port) };
         let tunnel = UdpTunnel::open(&options)?;
-        let overhead = if address.is_ipv4() { OVERHEAD_V4 } else { OVERHEAD_V6 };
         let spec = PortSpec {
             name: format!("VXLAN {}", std::net::SocketAddr::new(address, port)),
             kind: PortKind::Tunnel,
             mac: site.mac,
             addresses: Vec::new(),
             domain: site.wire_domain,
-            mtu: site.mtu.saturating_sub(overhead),
+            mtu: site.mtu.saturating_sub(vxlan_overhead(address.is_ipv4())),
             hidden_behind: None,
             hairpin: false,
             program: program(&BTreeMap::new()),

@@ -1,5 +1,7 @@
 //! Workers: threads that read from NICs, let the switch decide, and write to NICs. Each runs a batch to its end.
 
+mod patience;
+
 use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,6 +16,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use vfp::{Egress, Instant, PortId, Sink, Switch, UnderlayId};
 use wire::{Frame, Ip};
 
+use self::patience::{Next, Patience};
 use super::capture::Captures;
 use super::error::Error;
 use super::ports::{Malformed, Outlets, Table};
@@ -149,7 +152,7 @@ fn start_worker(number: usize, spin: Duration, shared: &Shared) -> Result<Handle
         epoll,
         wake: wake.clone(),
         orders,
-        spin,
+        patience: Patience::new(spin),
         receivers: HashMap::new(),
         switch: shared.switch.clone(),
         sink: Outward { shared: shared.clone(), table: Arc::default(), scratch: Frame::default() },
@@ -163,7 +166,7 @@ struct Worker {
     epoll: Epoll,
     wake: Arc<EventFd>,
     orders: CommandReceiver<Command>,
-    spin: Duration,
+    patience: Patience,
     receivers: HashMap<PortId, Box<dyn Receiver>>,
     switch: Arc<Switch>,
     sink: Outward,
@@ -172,19 +175,13 @@ struct Worker {
 impl Worker {
     fn run(&mut self) {
         let mut events = [EpollEvent::empty(); 64];
-        let mut quiet_since = None;
         loop {
-            let ready = match self.epoll.wait(&mut events, self.patience(quiet_since)) {
+            let ready = match self.wait(&mut events) {
                 Ok(ready) => ready,
-                Err(nix::errno::Errno::EINTR) => continue,
                 Err(error) => {
                     tracing::error!(%error, "a worker cannot wait for packets");
                     return;
                 }
-            };
-            quiet_since = match ready {
-                0 => quiet_since.or_else(|| Some(Clock::now())),
-                _ => None,
             };
             self.sink.table = self.sink.shared.outlets.load().clone();
             for event in &events[..ready] {
@@ -197,11 +194,26 @@ impl Worker {
         }
     }
 
-    /// How long to wait: not at all while packets were just there and spinning is allowed, for ever otherwise.
-    fn patience(&self, quiet_since: Option<Clock>) -> EpollTimeout {
-        match quiet_since.map_or(Duration::ZERO, |since| since.elapsed()) < self.spin {
-            true => EpollTimeout::ZERO,
-            false => EpollTimeout::NONE,
+    /// Waits until something is there.
+    fn wait(&mut self, events: &mut [EpollEvent]) -> nix::Result<usize> {
+        let mut timeout = EpollTimeout::ZERO;
+        let mut since = None;
+        loop {
+            match self.epoll.wait(events, timeout) {
+                Ok(0) | Err(nix::errno::Errno::EINTR) => {}
+                Ok(ready) => {
+                    self.patience.ended(since.map_or(Duration::ZERO, |since: Clock| since.elapsed()));
+                    return Ok(ready);
+                }
+                Err(error) => return Err(error),
+            }
+            timeout = match self.patience.after(since.get_or_insert_with(Clock::now).elapsed()) {
+                Next::Look => EpollTimeout::ZERO,
+                Next::Sleep => EpollTimeout::NONE,
+            };
+            if timeout == EpollTimeout::ZERO {
+                std::thread::yield_now();
+            }
         }
     }
 
@@ -248,9 +260,12 @@ impl Worker {
 
     fn receive(&mut self, port: PortId) {
         let Some(receiver) = self.receivers.get_mut(&port) else { return };
-        let (sink, switch) = (&mut self.sink, &self.switch);
+        let (sink, switch, patience) = (&mut self.sink, &self.switch, &mut self.patience);
         let now = sink.shared.now();
-        let outcome = receiver.receive(BUDGET, &mut |frame, encapsulation| sink.process(switch, now, port, frame, encapsulation));
+        let outcome = receiver.receive(BUDGET, &mut |frame, encapsulation| {
+            patience.saw(frame.len());
+            sink.process(switch, now, port, frame, encapsulation);
+        });
         if let Err(error) = outcome {
             tracing::warn!(%error, %port, "a NIC has failed; it is not read any more");
             self.remove(port);
