@@ -16,6 +16,7 @@ pub mod mode;
 pub mod network;
 pub mod outbound_nat;
 pub mod port_mapping;
+pub mod qos;
 pub mod remote_subnet;
 pub mod support;
 

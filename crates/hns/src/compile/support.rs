@@ -30,6 +30,7 @@ pub fn endpoint(kind: &EndpointPolicyType, mode: Mode) -> Support {
         EndpointPolicyType::ProviderAddress if mode == Mode::Overlay => Compiled("tunnel to a remote endpoint"),
         EndpointPolicyType::EncapOverhead => Compiled("MTU of the NIC"),
         EndpointPolicyType::InterfaceParameters => Compiled("MTU of the NIC"),
+        EndpointPolicyType::Qos => Compiled("rate at which the NIC is read"),
         EndpointPolicyType::PortName => Kept("a name"),
         EndpointPolicyType::L2Driver => Kept("HNS adds it itself; it has no settings"),
         _ => Refused,

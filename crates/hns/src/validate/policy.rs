@@ -216,7 +216,7 @@ fn endpoint_policy(policy: &Policy, place: &Place<'_>) -> Result<Policy> {
     match kind {
         Type::PortMapping => checked(policy, &kind, |settings| port_mapping(settings, place)),
         Type::Acl => checked(policy, &kind, |settings| acl(settings, place)),
-        Type::Qos => checked(policy, &kind, |_: &mut QosSettings| Ok(())),
+        Type::Qos => checked(policy, &kind, qos),
         Type::L2Driver => checked(policy, &kind, |_: &mut NoSettings| Ok(())),
         Type::OutBoundNat => checked(policy, &kind, |settings| outbound_nat(settings, place)),
         Type::SdnRoute => {
@@ -268,6 +268,13 @@ fn required(value: &str, field: &str, remedy: &str) -> Result<()> {
 fn provider_address(settings: &mut ProviderAddressSettings) -> Result<()> {
     settings.provider_address = text::ip(&settings.provider_address, "ProviderAddress", Error::InvalidPolicy)?.to_string();
     Ok(())
+}
+
+fn qos(settings: &mut QosSettings) -> Result<()> {
+    match settings.maximum_outgoing_bandwidth_in_bytes {
+        0 => Err(invalid("MaximumOutgoingBandwidthInBytes", "nothing could be sent at a rate of 0", "leave the policy out for no bound")),
+        _ => Ok(()),
+    }
 }
 
 fn vlan(settings: &mut IsolationSettings) -> Result<()> {

@@ -1,8 +1,11 @@
 //! Workers: threads that read from NICs, let the switch decide, and write to NICs. Each runs a batch to its end.
 
 mod patience;
+mod shaper;
 
+use std::cell::Cell;
 use std::collections::HashMap;
+use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver as CommandReceiver, Sender as CommandSender, SyncSender, channel, sync_channel};
@@ -17,6 +20,7 @@ use vfp::{Egress, Instant, PortId, Sink, Switch, UnderlayId};
 use wire::{Frame, Ip};
 
 use self::patience::{Next, Patience};
+use self::shaper::Shaper;
 use super::capture::Captures;
 use super::error::Error;
 use super::ports::{Malformed, Outlets, Table};
@@ -33,6 +37,8 @@ const EVENTS: usize = 1024;
 
 enum Command {
     Add(PortId, Box<dyn Receiver>),
+    /// Read no more bytes of a second than these from a NIC.
+    Limit(PortId, Option<NonZeroU64>),
     /// Process a frame as if its NIC had sent it just now.
     Inject(PortId, Vec<u8>),
     Remove(PortId, SyncSender<()>),
@@ -114,6 +120,13 @@ impl Workers {
         self.handles[least].tell(Command::Add(port, nic.receiver));
     }
 
+    /// Bounds how many bytes a second the NIC of a port may send.
+    pub(super) fn limit(&self, port: PortId, rate: Option<NonZeroU64>) {
+        if let Some(at) = self.placed.get(&port) {
+            self.handles[*at].tell(Command::Limit(port, rate));
+        }
+    }
+
     /// Takes the NIC away from a port. It is closed when this returns.
     pub(super) fn detach(&mut self, port: PortId) {
         self.shared.outlets.remove(port);
@@ -154,6 +167,7 @@ fn start_worker(number: usize, spin: Duration, shared: &Shared) -> Result<Handle
         orders,
         patience: Patience::new(spin),
         receivers: HashMap::new(),
+        resting: Vec::new(),
         switch: shared.switch.clone(),
         sink: Outward { shared: shared.clone(), table: Arc::default(), scratch: Frame::default() },
     };
@@ -167,9 +181,17 @@ struct Worker {
     wake: Arc<EventFd>,
     orders: CommandReceiver<Command>,
     patience: Patience,
-    receivers: HashMap<PortId, Box<dyn Receiver>>,
+    receivers: HashMap<PortId, Reading>,
+    /// NICs that have sent more than they may, with when they are read again.
+    resting: Vec<(Clock, PortId)>,
     switch: Arc<Switch>,
     sink: Outward,
+}
+
+/// A NIC that is read, and how fast it may be.
+struct Reading {
+    receiver: Box<dyn Receiver>,
+    shaper: Option<Shaper>,
 }
 
 impl Worker {
@@ -184,6 +206,7 @@ impl Worker {
                 }
             };
             self.sink.table = self.sink.shared.outlets.load().clone();
+            self.wake_rested();
             for event in &events[..ready] {
                 match event.data() {
                     WAKE if !self.obey() => return,
@@ -194,12 +217,13 @@ impl Worker {
         }
     }
 
-    /// Waits until something is there.
+    /// Waits until something is there, or a NIC has rested.
     fn wait(&mut self, events: &mut [EpollEvent]) -> nix::Result<usize> {
         let mut timeout = EpollTimeout::ZERO;
         let mut since = None;
         loop {
             match self.epoll.wait(events, timeout) {
+                Ok(0) if self.resting.iter().any(|(until, _)| *until <= Clock::now()) => return Ok(0),
                 Ok(0) | Err(nix::errno::Errno::EINTR) => {}
                 Ok(ready) => {
                     self.patience.ended(since.map_or(Duration::ZERO, |since: Clock| since.elapsed()));
@@ -209,11 +233,45 @@ impl Worker {
             }
             timeout = match self.patience.after(since.get_or_insert_with(Clock::now).elapsed()) {
                 Next::Look => EpollTimeout::ZERO,
-                Next::Sleep => EpollTimeout::NONE,
+                Next::Sleep => self.until_rested(),
             };
             if timeout == EpollTimeout::ZERO {
                 std::thread::yield_now();
             }
+        }
+    }
+
+    /// How long to sleep: until the first NIC has rested. Milliseconds are what epoll counts in; rounded up, so as not to wake in vain.
+    fn until_rested(&self) -> EpollTimeout {
+        let Some(first) = self.resting.iter().map(|(until, _)| *until).min() else { return EpollTimeout::NONE };
+        let millis = first.saturating_duration_since(Clock::now()).as_micros().div_ceil(1000);
+        EpollTimeout::from(u16::try_from(millis).unwrap_or(u16::MAX))
+    }
+
+    /// Reads NICs again that have rested.
+    fn wake_rested(&mut self) {
+        if self.resting.is_empty() {
+            return;
+        }
+        let now = Clock::now();
+        for (_, port) in self.resting.extract_if(.., |(until, _)| *until <= now).collect::<Vec<_>>() {
+            self.listen(port, EpollFlags::EPOLLIN);
+        }
+    }
+
+    /// Does not read a NIC for a while.
+    fn rest(&mut self, port: PortId, until: Clock) {
+        self.listen(port, EpollFlags::empty());
+        // A NIC that is going away may call all the same.
+        self.resting.retain(|(_, resting)| *resting != port);
+        self.resting.push((until, port));
+    }
+
+    fn listen(&self, port: PortId, flags: EpollFlags) {
+        if let Some(fd) = self.receivers.get(&port).and_then(|reading| reading.receiver.fd())
+            && let Err(error) = self.epoll.modify(fd, &mut EpollEvent::new(flags, u64::from(port.0)))
+        {
+            tracing::error!(%error, %port, "a NIC cannot be waited for");
         }
     }
 
@@ -223,6 +281,11 @@ impl Worker {
         while let Ok(command) = self.orders.try_recv() {
             match command {
                 Command::Add(port, receiver) => self.add(port, receiver),
+                Command::Limit(port, rate) => {
+                    if let Some(reading) = self.receivers.get_mut(&port) {
+                        reading.shaper = rate.map(|rate| Shaper::new(rate, Clock::now()));
+                    }
+                }
                 Command::Inject(port, bytes) => self.inject(port, &bytes),
                 Command::Remove(port, done) => {
                     self.remove(port);
@@ -240,12 +303,13 @@ impl Worker {
         {
             tracing::error!(%error, %port, "a NIC cannot be waited for");
         }
-        self.receivers.insert(port, receiver);
+        self.receivers.insert(port, Reading { receiver, shaper: None });
     }
 
     fn remove(&mut self, port: PortId) {
-        if let Some(receiver) = self.receivers.remove(&port)
-            && let Some(fd) = receiver.fd()
+        self.resting.retain(|(_, resting)| *resting != port);
+        if let Some(reading) = self.receivers.remove(&port)
+            && let Some(fd) = reading.receiver.fd()
         {
             _ = self.epoll.delete(fd);
         }
@@ -259,13 +323,39 @@ impl Worker {
     }
 
     fn receive(&mut self, port: PortId) {
-        let Some(receiver) = self.receivers.get_mut(&port) else { return };
+        let Some(Reading { receiver, shaper }) = self.receivers.get_mut(&port) else { return };
         let (sink, switch, patience) = (&mut self.sink, &self.switch, &mut self.patience);
         let now = sink.shared.now();
-        let outcome = receiver.receive(BUDGET, &mut |frame, encapsulation| {
+        let bytes = Cell::new(0);
+        let mut deliver = |frame: &mut Frame, encapsulation: Option<&wire::Encapsulation>| {
+            bytes.set(bytes.get() + frame.len());
             patience.saw(frame.len());
             sink.process(switch, now, port, frame, encapsulation);
-        });
+        };
+        let Some(shaper) = shaper else {
+            let outcome = receiver.receive(BUDGET, &mut deliver);
+            self.note(port, outcome);
+            return;
+        };
+        let clock = Clock::now();
+        let mut outcome = Ok(0);
+        // One frame at a time, as each may use up what is left.
+        for _ in 0..BUDGET {
+            if let Some(rest) = shaper.rest(clock) {
+                self.rest(port, clock + rest);
+                break;
+            }
+            outcome = receiver.receive(1, &mut deliver);
+            shaper.sent(bytes.take());
+            if !matches!(outcome, Ok(1..)) {
+                break;
+            }
+        }
+        self.note(port, outcome);
+    }
+
+    /// Gives a NIC up that has failed.
+    fn note(&mut self, port: PortId, outcome: std::io::Result<usize>) {
         if let Err(error) = outcome {
             tracing::warn!(%error, %port, "a NIC has failed; it is not read any more");
             self.remove(port);

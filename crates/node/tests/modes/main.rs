@@ -14,6 +14,7 @@ mod overlay;
 mod profiles;
 #[path = "../support/program.rs"]
 mod program;
+mod qos;
 mod refusals;
 mod restart;
 mod together;

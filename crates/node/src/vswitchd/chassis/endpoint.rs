@@ -108,6 +108,7 @@ impl Chassis {
                 port
             }
         };
+        self.workers.limit(port, compile::qos::rate(document)?);
         if let (Mode::Transparent, Some(adapter)) = (Mode::of(&network.document)?, &network.site.adapter) {
             // What the node sends to groups reaches endpoints that are on the wire as they are.
             self.switch.list_port(adapter.host_domain, port, true)?;

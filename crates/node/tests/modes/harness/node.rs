@@ -223,6 +223,12 @@ impl Node {
         self.client.modify(Kind::Namespace, namespace, &request.to_string()).expect("the endpoint in its namespace");
     }
 
+    /// Changes an endpoint.
+    pub(crate) fn modify_endpoint(&self, endpoint: Guid, request: &Value) {
+        let changed = self.client.modify(Kind::Endpoint, endpoint, &request.to_string());
+        changed.unwrap_or_else(|error| panic!("{} changes the endpoint by {request}: {error}", self.name));
+    }
+
     /// What the switch shows under a path, such as `/ports`.
     pub(crate) fn look(&self, path: &str) -> Value {
         let client = Client::new(Address::Unix(self.file("vswitchd.sock")));
