@@ -21,7 +21,7 @@ pub mod remote_subnet;
 pub mod support;
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use hcn::policy::Policy;
 use ipnet::IpNet;
@@ -80,6 +80,11 @@ pub struct AdapterSite {
     /// Its MTU.
     pub mtu: u16,
 }
+
+/// Addresses that stand for the node's own where the node itself asks for one of its node ports, one of each family. What a node sends to its
+/// own addresses never leaves it, so the node leads it to these, which only its vNIC knows.
+pub const NODE_ALIASES: [IpAddr; 2] =
+    [IpAddr::V4(Ipv4Addr::new(169, 254, 84, 82)), IpAddr::V6(Ipv6Addr::new(0xfd74, 0x7261, 0x6e73, 0x6f6d, 0, 0, 0, 1))];
 
 /// Where in the switch a network is to be true.
 #[derive(Clone, Debug, PartialEq)]

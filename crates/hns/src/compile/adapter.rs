@@ -4,8 +4,9 @@
 //! leaves by the adapter.
 
 use vfp::{Action, Conditions, RuleSpec, Stage};
+use wire::{Ip, MacAddress};
 
-use super::{AdapterSite, Placed, Realm, priority};
+use super::{AdapterSite, NODE_ALIASES, Placed, Realm, priority};
 
 /// The rules of an adapter.
 pub fn rules(site: &AdapterSite) -> Vec<Placed> {
@@ -26,8 +27,15 @@ pub fn rules(site: &AdapterSite) -> Vec<Placed> {
         rules.push(placed(Realm::Wire, Stage::ForwardOut, &name, priority::NODE, Conditions::to(address), to_host.clone()));
         rules.push(placed(Realm::Wire, Stage::NeighbourOut, &name, priority::NODE, Conditions::to(address), Action::Answer(site.mac)));
     }
+    for alias in NODE_ALIASES.map(Ip::from) {
+        let name = format!("node port {alias}");
+        rules.push(placed(Realm::Host, Stage::NeighbourOut, &name, priority::NODE, Conditions::to(alias), Action::Answer(ALIAS_MAC)));
+    }
     rules
 }
+
+/// Whom the node's own packets to its node ports are for: nobody, as the switch leads them to a backend first.
+const ALIAS_MAC: MacAddress = MacAddress([0x00, 0x15, 0x5d, 0x54, 0x52, 0x53]);
 
 fn placed(realm: Realm, stage: Stage, name: &str, priority: u16, conditions: Conditions, action: Action) -> Placed {
     Placed::new(realm, stage, RuleSpec::new(name, priority, conditions, action))

@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use hcn::Guid;
-use hns::compile::{self, AdapterSite};
+use hns::compile::{self, AdapterSite, NODE_ALIASES};
 use host::netlink::{Hop, Link, Netlink, Route};
+use host::nftables::{PortMapping, Translation, TranslationRules};
 use host::nic::packet_socket::{LeftOut, PacketSocket, PacketSocketOptions};
 use host::nic::tap::{Tap, TapOptions};
 use host::uplink::Takeover;
@@ -42,6 +43,21 @@ pub(super) struct Adapter {
     /// Prefixes behind the switch that the node has routes to, with how many networks ask for each.
     host_routes: BTreeMap<IpNet, usize>,
     forwards: bool,
+    node_ports: Option<NodePorts>,
+}
+
+/// Ports of the node that lead to backends, for programs of the node itself.
+struct NodePorts {
+    ports: BTreeSet<NodePort>,
+    translation: Translation,
+}
+
+/// A port at every address of the node, of one family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct NodePort {
+    pub(super) protocol: u8,
+    pub(super) port: u16,
+    pub(super) v4: bool,
 }
 
 /// The name of the node's vNIC for an adapter or network, as long as the kernel allows.
@@ -91,6 +107,7 @@ impl Adapter {
             rules,
             host_routes: BTreeMap::new(),
             forwards: false,
+            node_ports: None,
         };
         adapter.refresh_underlay(switch)?;
         tracing::info!(adapter = interface, vnic = adapter.vnic_name, "the adapter is the uplink of the switch");
@@ -116,7 +133,10 @@ impl Adapter {
         self.site.addresses = addresses(&self.netlink, self.index())?;
         self.rules.replace_at(switch, compile::adapter::rules(&self.site), |realm| domain(realm, None, Some(&self.site)))?;
         self.refresh_underlay(switch)?;
-        let routes: Vec<IpNet> = self.host_routes.keys().copied().collect();
+        let mut routes: Vec<IpNet> = self.host_routes.keys().copied().collect();
+        if self.node_ports.is_some() {
+            routes.extend(NODE_ALIASES.into_iter().filter(|alias| self.has_family(*alias)).map(IpNet::from));
+        }
         routes.iter().try_for_each(|prefix| self.add_route(*prefix))
     }
 
@@ -203,6 +223,35 @@ impl Adapter {
         // Not what marks the copies of the adapter's routes: those come and go with the originals.
         route.protocol = HOST_ROUTE_PROTOCOL;
         route
+    }
+
+    /// Leads what the node itself sends to these ports of its own addresses to the switch.
+    pub(super) fn set_node_ports(&mut self, ports: BTreeSet<NodePort>) -> Result<(), Error> {
+        if self.node_ports.as_ref().map_or(ports.is_empty(), |before| before.ports == ports) {
+            return Ok(());
+        }
+        let mapping = |port: &NodePort| {
+            let alias = NODE_ALIASES.into_iter().find(|alias| alias.is_ipv4() == port.v4)?;
+            let internal = SocketAddr::new(alias, port.port);
+            Some(PortMapping { protocol: port.protocol, external: None, external_port: port.port, internal })
+        };
+        let rules = TranslationRules { masquerades: Vec::new(), mappings: ports.iter().filter_map(mapping).collect() };
+        match &mut self.node_ports {
+            Some(node_ports) => {
+                node_ports.translation.update(&rules)?;
+                node_ports.ports = ports;
+            }
+            None => {
+                NODE_ALIASES.into_iter().filter(|alias| self.has_family(*alias)).try_for_each(|alias| self.add_route(alias.into()))?;
+                let translation = Translation::install(&format!("node-ports-{}", self.takeover.adapter()), &rules)?;
+                self.node_ports = Some(NodePorts { ports, translation });
+            }
+        }
+        Ok(())
+    }
+
+    fn has_family(&self, of: IpAddr) -> bool {
+        self.site.addresses.iter().any(|own| own.addr().is_ipv4() == of.is_ipv4())
     }
 
     /// Lets the node route for endpoints whose gateway it is.

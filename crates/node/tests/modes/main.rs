@@ -17,5 +17,6 @@ mod program;
 mod qos;
 mod refusals;
 mod restart;
+mod services;
 mod together;
 mod transparent;

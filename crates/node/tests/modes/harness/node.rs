@@ -223,6 +223,13 @@ impl Node {
         self.client.modify(Kind::Namespace, namespace, &request.to_string()).expect("the endpoint in its namespace");
     }
 
+    /// Makes a load balancer.
+    pub(crate) fn load_balancer(&self, document: &Value) -> Guid {
+        self.client
+            .create(Kind::LoadBalancer, None, None, &document.to_string())
+            .unwrap_or_else(|error| panic!("{} makes the load balancer {document}: {error}", self.name))
+    }
+
     /// Changes an endpoint.
     pub(crate) fn modify_endpoint(&self, endpoint: Guid, request: &Value) {
         let changed = self.client.modify(Kind::Endpoint, endpoint, &request.to_string());

@@ -52,6 +52,39 @@ pub(crate) fn talk(mut stream: TcpStream, up: usize, down: usize) -> io::Result<
     }
 }
 
+/// Who answers at an address over TCP, and what it sees as the client.
+pub(crate) fn meet(from: &Place, to: SocketAddr) -> io::Result<(String, SocketAddr)> {
+    let mut stream = from.run(|| TcpStream::connect_timeout(&to, PATIENCE))?;
+    greet(&mut stream)
+}
+
+/// Reads the greeting of a connection that was just made.
+pub(crate) fn greet(stream: &mut TcpStream) -> io::Result<(String, SocketAddr)> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut greeting = [0; GREETING];
+    stream.read_exact(&mut greeting)?;
+    let unreadable = || io::Error::other("the greeting cannot be read");
+    Ok((serve::read_name(&greeting).ok_or_else(unreadable)?, serve::read_greeting(&greeting).ok_or_else(unreadable)?))
+}
+
+/// Who answers at an address over UDP, and what it sees as the client.
+pub(crate) fn meet_udp(from: &Place, to: SocketAddr) -> io::Result<(String, SocketAddr)> {
+    let socket = from.run(|| socket_like(to))?;
+    socket.set_read_timeout(Some(ASK_AGAIN))?;
+    let start = Instant::now();
+    loop {
+        let mut answer = [0; GREETING];
+        match socket.send(&[]).and_then(|_| socket.recv(&mut answer)) {
+            Ok(_) => {
+                let unreadable = || io::Error::other("the greeting cannot be read");
+                return Ok((serve::read_name(&answer).ok_or_else(unreadable)?, serve::read_greeting(&answer).ok_or_else(unreadable)?));
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && start.elapsed() < PATIENCE => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 /// Exchanges a datagram of this many bytes with the service at an address, and answers what the service sees as the client.
 pub(crate) fn udp(from: &Place, to: impl Into<IpAddr>, bytes: usize) -> SocketAddr {
     let to = SocketAddr::new(to.into(), PORT);

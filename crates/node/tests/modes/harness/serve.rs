@@ -1,6 +1,6 @@
 //! The service that answers in every place, over TCP and UDP: it says who it believes to talk to, and checks what it is sent.
 //!
-//! Over TCP the server sends a greeting, which is the client's address as it sees it, in [`GREETING`] bytes. The client says in 24 bytes how
+//! Over TCP the server sends a greeting, which is the client's address as it sees it and the name of its own place, in [`GREETING`] bytes. The client says in 24 bytes how
 //! much it will send, how much it wants, and by which seed; then both send at once. The server ends with one byte, 1 if all was right. Over
 //! UDP the answer is the greeting and the question.
 
@@ -14,7 +14,7 @@ use super::{PATIENCE, Place};
 pub(crate) const PORT: u16 = 29_417;
 
 /// How long the greeting is.
-pub(crate) const GREETING: usize = 64;
+pub(crate) const GREETING: usize = 96;
 
 /// How much is written or compared at once.
 const PIECE: usize = 64 << 10;
@@ -24,31 +24,33 @@ pub(crate) fn start(place: &Place) {
     let everywhere = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), PORT);
     let (tcp, udp) = place.run(|| (TcpListener::bind(everywhere), UdpSocket::bind(everywhere)));
     let (tcp, udp) = (tcp.expect("a TCP socket"), udp.expect("a UDP socket"));
+    let (name, udp_name) = (place.name.clone(), place.name.clone());
     thread::spawn(move || {
         for stream in tcp.incoming().map_while(Result::ok) {
             // A client that gives up is the client's to complain of.
-            thread::spawn(move || answer(stream));
+            let name = name.clone();
+            thread::spawn(move || answer(stream, &name));
         }
     });
-    thread::spawn(move || echo(&udp));
+    thread::spawn(move || echo(&udp, &udp_name));
 }
 
-fn echo(socket: &UdpSocket) {
+fn echo(socket: &UdpSocket, name: &str) {
     let mut question = vec![0; 1 << 16];
     loop {
         // An error is one of an earlier answer that could not be delivered.
         let Ok((length, asker)) = socket.recv_from(&mut question) else { continue };
-        let mut answer = greeting(asker);
+        let mut answer = greeting(asker, name);
         answer.extend(&question[..length]);
         _ = socket.send_to(&answer, asker);
     }
 }
 
-fn answer(mut stream: TcpStream) -> io::Result<()> {
+fn answer(mut stream: TcpStream, name: &str) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let peer = stream.peer_addr()?;
-    stream.write_all(&greeting(peer))?;
+    stream.write_all(&greeting(peer, name))?;
     let mut numbers = [0; 24];
     stream.read_exact(&mut numbers)?;
     let number = |at: usize| u64::from_be_bytes(numbers[at..at + 8].try_into().unwrap_or_default());
@@ -61,14 +63,19 @@ fn answer(mut stream: TcpStream) -> io::Result<()> {
     stream.write_all(&[u8::from(right)])
 }
 
-fn greeting(peer: SocketAddr) -> Vec<u8> {
+fn greeting(peer: SocketAddr, name: &str) -> Vec<u8> {
     let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-    format!("{peer:<width$}", width = GREETING).into_bytes()
+    format!("{:<GREETING$}", format!("{peer} {name}")).into_bytes()
 }
 
-/// Reads a greeting.
+/// Reads whom a greeting is for.
 pub(crate) fn read_greeting(bytes: &[u8]) -> Option<SocketAddr> {
-    std::str::from_utf8(bytes.get(..GREETING)?).ok()?.trim().parse().ok()
+    std::str::from_utf8(bytes.get(..GREETING)?).ok()?.split(' ').next()?.parse().ok()
+}
+
+/// Reads whom a greeting is from.
+pub(crate) fn read_name(bytes: &[u8]) -> Option<String> {
+    std::str::from_utf8(bytes.get(..GREETING)?).ok()?.split(' ').nth(1).map(str::to_owned)
 }
 
 /// A stream of bytes that follows from a seed.

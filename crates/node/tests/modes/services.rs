@@ -1,0 +1,406 @@
+//! Services: virtual addresses in front of pods, from everywhere and in every form.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use hcn::{Guid, Hcn, Kind};
+use serde_json::{Value, json};
+
+use crate::harness::document::{schema, subnet};
+use crate::harness::probe::{greet, meet, meet_udp};
+use crate::harness::serve::PORT;
+use crate::harness::world::OUTSIDE;
+use crate::harness::{MOMENT, Node, PATIENCE, Place, Pod, Sniffer, World, eventually, exchange, run};
+use crate::l2bridge::{routed, routed_pod};
+use crate::overlay::{Overlay, VNI};
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// The virtual addresses of the tests.
+const VIPS: [&str; 2] = ["10.96.0.10", "fd00:96::10"];
+
+/// The port at the virtual addresses.
+const FRONT: u16 = 80;
+
+const DSR: u32 = 1;
+const IPV6: u32 = 2;
+const PRESERVE_DIP: u32 = 8;
+
+/// A load balancer of the tests.
+struct Balancer<'a> {
+    vips: &'a [&'a str],
+    backends: Vec<Guid>,
+    flags: u32,
+    mapping_flags: u32,
+    distribution: u32,
+    source: &'a str,
+    extras: Value,
+    port: u16,
+}
+
+impl Default for Balancer<'_> {
+    fn default() -> Self {
+        Self {
+            vips: &VIPS,
+            backends: Vec::new(),
+            flags: 0,
+            mapping_flags: 0,
+            distribution: 0,
+            source: "",
+            extras: Value::Null,
+            port: FRONT,
+        }
+    }
+}
+
+impl Balancer<'_> {
+    fn document(&self) -> Value {
+        let mapping = |protocol: u8| {
+            json!({
+                "Protocol": protocol, "InternalPort": PORT, "ExternalPort": self.port,
+                "DistributionType": self.distribution, "Flags": self.mapping_flags,
+            })
+        };
+        let mut document = json!({
+            "HostComputeEndpoints": self.backends.iter().map(Guid::to_string).collect::<Vec<_>>(),
+            "FrontendVIPs": self.vips,
+            "SourceVIP": self.source,
+            "PortMappings": [mapping(TCP), mapping(UDP)],
+            "Flags": self.flags,
+            "SchemaVersion": schema(),
+        });
+        if !self.extras.is_null() {
+            document["AdditionalParams"] = self.extras.clone();
+        }
+        document
+    }
+
+    fn on(&self, node: &Node) -> Guid {
+        node.load_balancer(&self.document())
+    }
+
+    fn change(&self, node: &Node, id: Guid) {
+        node.client.modify(Kind::LoadBalancer, id, &self.document().to_string()).expect("the load balancer is changed");
+    }
+}
+
+fn fronts() -> [SocketAddr; 2] {
+    VIPS.map(|vip| SocketAddr::new(vip.parse().expect("an address"), FRONT))
+}
+
+fn address_like(place: &Pod, like: SocketAddr) -> IpAddr {
+    if like.is_ipv4() { place.v4() } else { place.v6() }
+}
+
+/// Everybody who answers at an address in some connections over TCP and UDP, and whom they see.
+fn everybody(from: &Place, to: SocketAddr) -> (BTreeSet<String>, BTreeSet<IpAddr>) {
+    let (mut names, mut clients) = (BTreeSet::new(), BTreeSet::new());
+    for round in 0..24 {
+        let met = if round % 2 == 0 { meet(from, to) } else { meet_udp(from, to) };
+        let (name, client) = met.unwrap_or_else(|error| panic!("{} asks {to}: {error}", from.name));
+        names.insert(name);
+        clients.insert(client.ip());
+    }
+    (names, clients)
+}
+
+fn names(pods: &[&Pod]) -> BTreeSet<String> {
+    pods.iter().map(|pod| pod.name.clone()).collect()
+}
+
+/// A node with an L2Bridge network, a client and two backends.
+fn bridge(world: &World) -> (Guid, [Pod; 3]) {
+    let node = world.one();
+    let network = routed(world, node);
+    (network, [11, 12, 13].map(|number| routed_pod(node, network, number, &[])))
+}
+
+#[test]
+fn a_service_is_reached_from_pods_the_node_and_outside() {
+    run("services::a_service_is_reached_from_pods_the_node_and_outside", || {
+        let world = World::new(1);
+        let node = world.one();
+        let (_, [client, one, two]) = bridge(&world);
+        world.route_to(node, &["10.96.0.0/16", "fd00:96::/64"]);
+        for flags in [0, DSR] {
+            let balancer = Balancer { backends: vec![one.endpoint, two.endpoint], flags, ..Balancer::default() }.on(node);
+            for (front, outside) in fronts().into_iter().zip(OUTSIDE) {
+                assert_eq!(everybody(&client, front), (names(&[&one, &two]), [address_like(&client, front)].into()), "{front}");
+                let of_node = node.address_like(front.is_ipv4());
+                assert_eq!(everybody(node, front), (names(&[&one, &two]), [of_node].into()), "{front}");
+                assert_eq!(everybody(&world.outside, front), (names(&[&one, &two]), [outside].into()), "{front}");
+                exchange(&client, front, 4 << 20);
+                exchange(node, front, 1 << 20);
+                exchange(&world.outside, front, 1 << 20);
+            }
+            node.client.delete(Kind::LoadBalancer, balancer).expect("the load balancer goes");
+        }
+    });
+}
+
+#[test]
+fn a_service_without_backends_refuses_at_once() {
+    run("services::a_service_without_backends_refuses_at_once", || {
+        let world = World::new(1);
+        let node = world.one();
+        let (_, [client, one, _]) = bridge(&world);
+        world.route_to(node, &["10.96.0.0/16", "fd00:96::/64"]);
+        let refused = |place: &Place| {
+            for front in fronts() {
+                let begin = Instant::now();
+                let tcp = meet(place, front).expect_err("nobody is there");
+                assert_eq!(tcp.kind(), io::ErrorKind::ConnectionRefused, "{} {front}: {tcp}", place.name);
+                let udp = meet_udp(place, front).expect_err("nobody is there");
+                assert_eq!(udp.kind(), io::ErrorKind::ConnectionRefused, "{} {front}: {udp}", place.name);
+                assert!(begin.elapsed() < Duration::from_secs(2), "at once, and not after {:?}", begin.elapsed());
+            }
+        };
+        let id = Balancer::default().on(node);
+        [&*client, &**node, &world.outside].into_iter().for_each(refused);
+        Balancer { backends: vec![one.endpoint], ..Balancer::default() }.change(node, id);
+        assert_eq!(everybody(&client, fronts()[0]).0, names(&[&one]));
+        Balancer::default().change(node, id);
+        refused(&client);
+        assert!(node.drops(&client.name, "no-backend") > 0);
+    });
+}
+
+#[test]
+fn a_pod_reaches_itself_through_its_service() {
+    run("services::a_pod_reaches_itself_through_its_service", || {
+        let world = World::new(1);
+        let node = world.one();
+        let (_, [pod, ..]) = bridge(&world);
+        for flags in [0, DSR] {
+            let id = Balancer { backends: vec![pod.endpoint], flags, ..Balancer::default() }.on(node);
+            for front in fronts() {
+                let of_node = node.address_like(front.is_ipv4());
+                assert_eq!(everybody(&pod, front), (names(&[&pod]), [of_node].into()), "{front} with flags {flags}");
+                exchange(&pod, front, 1 << 20);
+            }
+            node.client.delete(Kind::LoadBalancer, id).expect("the load balancer goes");
+        }
+    });
+}
+
+#[test]
+fn a_node_port_is_at_every_address_of_the_node_also_for_the_node_itself() {
+    run("services::a_node_port_is_at_every_address_of_the_node_also_for_the_node_itself", || {
+        let world = World::new(1);
+        let node = world.one();
+        let (_, [client, one, two]) = bridge(&world);
+        const NODE_PORT: u16 = 30_080;
+        for family in [0, IPV6] {
+            let flags = 2 | 16;
+            let backends = vec![one.endpoint, two.endpoint];
+            Balancer { vips: &[], backends, flags: family, mapping_flags: flags, port: NODE_PORT, ..Balancer::default() }.on(node);
+        }
+        for address in [node.v4(), node.v6()] {
+            let at = SocketAddr::new(address, NODE_PORT);
+            for place in [&*client, &world.outside, &**node] {
+                assert_eq!(everybody(place, at).0, names(&[&one, &two]), "{} asks {at}", place.name);
+                exchange(place, at, 1 << 20);
+            }
+        }
+    });
+}
+
+#[test]
+fn the_virtual_address_itself_reaches_the_backend() {
+    run("services::the_virtual_address_itself_reaches_the_backend", || {
+        let world = World::new(1);
+        let node = world.one();
+        let (_, [client, one, _]) = bridge(&world);
+        world.route_to(node, &["10.96.0.0/16", "fd00:96::/64"]);
+        one.ip("address add 10.96.0.10/32 dev lo");
+        one.ip("address add fd00:96::10/128 dev lo");
+        let mut document = Balancer { backends: vec![one.endpoint], flags: DSR, mapping_flags: PRESERVE_DIP, ..Balancer::default() }.document();
+        for mapping in document["PortMappings"].as_array_mut().expect("mappings") {
+            mapping["ExternalPort"] = json!(PORT);
+        }
+        node.load_balancer(&document);
+        let inside = Sniffer::start(&one);
+        for (vip, outside) in VIPS.into_iter().zip(OUTSIDE) {
+            let at = SocketAddr::new(vip.parse().expect("an address"), PORT);
+            assert_eq!(everybody(&client, at), (names(&[&one]), [address_like(&client, at)].into()));
+            assert_eq!(everybody(&world.outside, at), (names(&[&one]), [outside].into()));
+            assert!(inside.arrived("eth0").iter().any(|frame| frame.ip().is_some_and(|(_, to, _)| to == at.ip())), "{at} reaches the pod");
+        }
+    });
+}
+
+#[test]
+fn backends_may_have_ports_of_their_own() {
+    run("services::backends_may_have_ports_of_their_own", || {
+        let world = World::new(1);
+        let node = world.one();
+        let (_, [client, one, two]) = bridge(&world);
+        let other = 7070;
+        let listener = two.run(|| std::net::TcpListener::bind((two.v4(), other))).expect("a socket");
+        let extras = json!({ "BackendPorts": { two.endpoint.to_string(): other } });
+        let balancer = Balancer { backends: vec![one.endpoint, two.endpoint], extras, ..Balancer::default() };
+        balancer.on(node);
+        listener.set_nonblocking(true).expect("a socket");
+        let mut taken = 0;
+        for _ in 0..64 {
+            let stream = client.run(|| TcpStream::connect_timeout(&fronts()[0], PATIENCE)).expect("somebody is there");
+            taken += usize::from(listener.accept().is_ok());
+            drop(stream);
+        }
+        assert!((8..56).contains(&taken), "{taken} of 64 connections went to the other port");
+    });
+}
+
+#[test]
+fn established_connections_survive_changes_of_their_service() {
+    run("services::established_connections_survive_changes_of_their_service", || {
+        let world = World::new(1);
+        let node = world.one();
+        let (_, [client, one, two]) = bridge(&world);
+        let id = Balancer { backends: vec![one.endpoint], ..Balancer::default() }.on(node);
+        let mut stream = client.run(|| TcpStream::connect_timeout(&fronts()[0], PATIENCE)).expect("somebody is there");
+        let both = Balancer { backends: vec![two.endpoint, one.endpoint], ..Balancer::default() };
+        for round in 0..20 {
+            match round % 2 {
+                0 => both.change(node, id),
+                _ => Balancer { backends: vec![one.endpoint], ..Balancer::default() }.change(node, id),
+            }
+        }
+        assert_eq!(greet(&mut stream).expect("the connection lives").0, one.name);
+        // Its backend goes: whatever comes now is somebody else's.
+        Balancer { backends: vec![two.endpoint], ..Balancer::default() }.change(node, id);
+        assert_eq!(everybody(&client, fronts()[0]).0, names(&[&two]));
+    });
+}
+
+#[test]
+fn a_client_keeps_its_backend_for_as_long_as_it_says() {
+    run("services::a_client_keeps_its_backend_for_as_long_as_it_says", || {
+        let world = World::new(1);
+        let node = world.one();
+        let network = routed(&world, node);
+        let pods: Vec<Pod> = (11..17).map(|number| routed_pod(node, network, number, &[])).collect();
+        let (client, backends) = (&pods[0], &pods[1..]);
+        let of = |pods: &[Pod]| Balancer {
+            backends: pods.iter().map(|pod| pod.endpoint).collect(),
+            distribution: 2,
+            extras: json!({ "AffinityTimeoutSeconds": 2 }),
+            ..Balancer::default()
+        };
+        let front = fronts()[0];
+        // Where the hash alone would send this client, with all backends.
+        let id = of(backends).on(node);
+        let (all, _) = everybody(client, front);
+        assert_eq!(all.len(), 1, "one client has one backend: {all:?}");
+        let favourite = all.first().cloned().expect("somebody");
+        node.client.delete(Kind::LoadBalancer, id).expect("the load balancer goes");
+        // Without that one it has another, and keeps it when the favourite comes.
+        let others: Vec<Pod> = Vec::new();
+        drop(others);
+        let without: Vec<Guid> = backends.iter().filter(|pod| pod.name != favourite).map(|pod| pod.endpoint).collect();
+        let id = Balancer { backends: without, ..of(&[]) }.on(node);
+        let (kept, _) = everybody(client, front);
+        assert_eq!(kept.len(), 1);
+        of(backends).change(node, id);
+        assert_eq!(everybody(client, front).0, kept, "the client keeps its backend");
+        std::thread::sleep(Duration::from_millis(2600));
+        assert_eq!(everybody(client, front).0, [favourite].into(), "and forgets it after a while");
+    });
+}
+
+#[test]
+fn across_nodes_the_backend_sees_the_client_and_answers_it_directly() {
+    run("services::across_nodes_the_backend_sees_the_client_and_answers_it_directly", || {
+        let world = World::new(2);
+        let overlay = Overlay::default();
+        let [first, second] = overlay.on_both(&world);
+        let client = overlay.pod(world.one(), first, 11, &[]);
+        let backend = overlay.pod(world.two(), second, 12, &[]);
+        let remote = remote_endpoint(world.one(), first, &backend);
+        Balancer { backends: vec![remote], flags: DSR, ..Balancer::default() }.on(world.one());
+        let wire = Sniffer::start(&world.underlay);
+        for front in fronts() {
+            assert_eq!(everybody(&client, front), (names(&[&backend]), [address_like(&client, front)].into()));
+            exchange(&client, front, 4 << 20);
+        }
+        let tunnelled: Vec<_> = ["node1", "node2"].into_iter().flat_map(|link| wire.arrived(link)).collect();
+        assert!(tunnelled.iter().any(|frame| frame.vni() == Some(VNI)));
+        for vip in VIPS {
+            let vip: IpAddr = vip.parse().expect("an address");
+            let named = |frame: &crate::harness::sniff::Frame| frame.inner().is_some_and(|(from, to)| from == vip || to == vip);
+            assert!(!tunnelled.iter().any(named), "the virtual address stays at the client");
+        }
+    });
+}
+
+#[test]
+fn across_nodes_the_source_address_leads_answers_back() {
+    run("services::across_nodes_the_source_address_leads_answers_back", || {
+        let world = World::new(2);
+        let overlay = Overlay::default();
+        let [first, second] = overlay.on_both(&world);
+        let client = overlay.pod(world.one(), first, 11, &[]);
+        let near = overlay.pod(world.one(), first, 12, &[]);
+        let far = overlay.pod(world.two(), second, 12, &[]);
+        let remote = remote_endpoint(world.one(), first, &far);
+        world.route_to(world.one(), &["10.96.0.0/16"]);
+        let source = "10.244.1.9";
+        let vips = &VIPS[..1];
+        Balancer { vips, backends: vec![near.endpoint, remote], source, ..Balancer::default() }.on(world.one());
+        let source: IpAddr = source.parse().expect("an address");
+        let front = fronts()[0];
+        for place in [&*client, &**world.one(), &world.outside] {
+            assert_eq!(everybody(place, front), (names(&[&near, &far]), [source].into()), "{}", place.name);
+            exchange(place, front, 1 << 20);
+        }
+    });
+}
+
+/// An endpoint of another node, as agents make them for backends.
+fn remote_endpoint(node: &Node, network: Guid, of: &Pod) -> Guid {
+    let ips: Vec<Value> = of.addresses.iter().map(|ip| json!({ "IpAddress": ip.to_string() })).collect();
+    let document = json!({
+        "IpConfigurations": ips, "MacAddress": of.mac.to_string(), "Flags": 1, "SchemaVersion": schema(),
+        "Policies": [{ "Type": "ProviderAddress", "Settings": { "ProviderAddress": "192.168.0.2" } }],
+    });
+    node.endpoint(network, &document)
+}
+
+#[test]
+fn two_thousand_backends_share_the_connections() {
+    run("services::two_thousand_backends_share_the_connections", || {
+        let world = World::new(1);
+        let node = world.one();
+        let v4 = "10.244.0.0/16";
+        let network = node.network(&crate::harness::document::network("bridge", "L2Bridge", &[subnet(v4, "10.244.0.1")], &[]));
+        let client = node.pod(
+            network,
+            &crate::harness::document::endpoint("client", &["10.244.0.11/16"], &["10.244.0.1"], &[]),
+        );
+        let remote = |number: usize| {
+            let ip = format!("10.244.{}.{}", 10 + number / 200, 10 + number % 200);
+            let mac = format!("02-11-0A-F4-{:02X}-{:02X}", number / 200, number % 200);
+            let document = json!({
+                "IpConfigurations": [{ "IpAddress": ip, "PrefixLength": 16 }], "MacAddress": mac, "Flags": 1, "SchemaVersion": schema(),
+            });
+            node.endpoint(network, &document)
+        };
+        let backends: Vec<Guid> = (0..2000).map(remote).collect();
+        Balancer { vips: &VIPS[..1], backends, ..Balancer::default() }.on(node);
+        let socket_count = 400;
+        for _ in 0..socket_count {
+            let socket = client.run(|| crate::harness::probe::socket_like(fronts()[0])).expect("a socket");
+            _ = socket.send(b"anybody?");
+        }
+        eventually("the connections have different backends", || {
+            let flows = node.look("/flows");
+            let text = flows.to_string();
+            let chosen: BTreeSet<&str> = text.split('"').filter(|word| word.starts_with("10.244.1") || word.starts_with("10.244.2")).collect();
+            chosen.len() > 200
+        });
+        let _ = MOMENT;
+    });
+}
