@@ -110,7 +110,7 @@ fn translation(flows: usize) -> Scenario {
     let pool = switch.add_pool(NatPoolSpec { ports: 1..=u16::MAX });
     let action = Action::SourceNat { pool, address: NODE, underlay, most: None };
     let group = GroupSpec { name: "outbound".into(), rules: vec![RuleSpec::new("all", 1, Conditions::any(), action)] };
-    let layer = LayerSpec { name: "nat".into(), stateful: true, outward: vec![group], inward: Vec::new() };
+    let layer = LayerSpec { name: "nat".into(), stateful: true, outward: vec![group], ..LayerSpec::default() };
     let from = port(&switch, domain, PortKind::Nic, 1, vec![layer]);
     // To as many places as there are flows, since the ports towards one place are finite.
     let spread = |number: u64| packet(number % 20_000 + number / 20_000 * 60_000);

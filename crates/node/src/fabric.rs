@@ -108,7 +108,7 @@ fn program(config: &Config) -> Result<ProgramSpec, ConfigError> {
     };
     let rules = config.rules.iter().map(rule).collect::<Result<Vec<_>, ConfigError>>()?;
     let outward = vec![GroupSpec { name: "rules".into(), rules }];
-    Ok(ProgramSpec { layers: vec![LayerSpec { name: ACL.into(), stateful: true, outward, inward: Vec::new() }] })
+    Ok(ProgramSpec { layers: vec![LayerSpec { name: ACL.into(), stateful: true, outward, ..LayerSpec::default() }] })
 }
 
 /// Runs a fabric until the process is told to stop.

@@ -7,6 +7,7 @@ use wire::{Encapsulation, Ip, MacAddress};
 use crate::domain::DomainId;
 use crate::nat::PoolId;
 use crate::port::PortId;
+use crate::service::Service;
 use crate::underlay::UnderlayId;
 use crate::verdict::DropReason;
 
@@ -47,8 +48,10 @@ pub enum Action {
         /// How many ports the sender may have towards one destination, however many are free.
         most: Option<u16>,
     },
-    /// The destination becomes that of one of the backends, the same for all packets of a connection.
-    Redirect(Arc<Backends>),
+    /// Sent to one of the backends of a service, the same for all packets of a connection.
+    Redirect(Arc<Service>),
+    /// Refused at once: the sender is told, by a reset if it speaks TCP, else by an error.
+    Refuse,
     /// Sent to a port, as it is or with new frame addresses.
     Forward {
         /// Where to.
@@ -93,6 +96,7 @@ impl Action {
             Self::Modify { .. } => "modify",
             Self::SourceNat { .. } => "source-nat",
             Self::Redirect(_) => "redirect",
+            Self::Refuse => "refuse",
             Self::Forward { .. } => "forward",
             Self::Push { .. } => "push",
             Self::Pop { .. } => "pop",
@@ -100,33 +104,5 @@ impl Action {
             Self::Answer(_) => "answer",
             Self::Flood => "flood",
         }
-    }
-}
-
-/// Where a redirected connection may end.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Backends {
-    /// The candidates.
-    pub list: Vec<Backend>,
-}
-
-/// One place where a redirected connection may end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Backend {
-    /// Its address.
-    pub address: Ip,
-    /// Its transport port.
-    pub port: u16,
-}
-
-impl Backends {
-    /// The backend of a connection: that with the highest score for it (rendezvous hashing), so that a change of one backend
-    /// moves only the connections that had it.
-    pub fn select(&self, connection: u64) -> Option<Backend> {
-        let score = |backend: &Backend| {
-            let words = [backend.address.0 as u64, (backend.address.0 >> 64) as u64, u64::from(backend.port)];
-            words.iter().fold(connection, |hash, word| crate::flow::key::mix(hash ^ word))
-        };
-        self.list.iter().copied().max_by_key(score)
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::group::{Group, GroupSpec};
 use crate::port::Direction;
 use crate::rule::{Place, Registry};
+use crate::table::TableId;
 
 /// A layer as it is to be.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,6 +18,8 @@ pub struct LayerSpec {
     pub outward: Vec<GroupSpec>,
     /// Groups for what goes to the NIC, in order.
     pub inward: Vec<GroupSpec>,
+    /// Tables for what the NIC sends, asked after the groups.
+    pub tables: Vec<TableId>,
 }
 
 /// All layers of a port, in the order in which a packet from the NIC meets them; a packet to the NIC meets them in reverse.
@@ -32,12 +35,20 @@ pub(crate) struct Layer {
     pub(crate) stateful: bool,
     outward: Vec<Group>,
     inward: Vec<Group>,
+    tables: Vec<TableId>,
 }
 
 /// A program in force: a value that never changes. Changing policy replaces it.
 #[derive(Debug, Default)]
 pub(crate) struct Program {
     pub(crate) layers: Vec<Layer>,
+}
+
+impl ProgramSpec {
+    /// The tables that its layers ask.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = TableId> {
+        self.layers.iter().flat_map(|layer| layer.tables.iter().copied())
+    }
 }
 
 impl Layer {
@@ -47,12 +58,25 @@ impl Layer {
             Direction::In => &self.inward,
         }
     }
+
+    /// The tables that are asked after the groups.
+    pub(crate) fn tables(&self, direction: Direction) -> &[TableId] {
+        match direction {
+            Direction::Out => &self.tables,
+            Direction::In => &[],
+        }
+    }
 }
 
 impl Program {
     pub(crate) fn build(spec: &ProgramSpec, owner: &str, registry: &mut Registry) -> Arc<Self> {
         let layers = spec.layers.iter().map(|layer| build_layer(layer, owner, registry)).collect();
         Arc::new(Self { layers })
+    }
+
+    /// Whether one of the layers asks this table.
+    pub(crate) fn asks(&self, table: TableId) -> bool {
+        self.layers.iter().any(|layer| layer.tables.contains(&table))
     }
 
     /// The layers in the order in which a packet of this direction meets them.
@@ -71,5 +95,5 @@ fn build_layer(spec: &LayerSpec, owner: &str, registry: &mut Registry) -> Layer 
             |group: &GroupSpec| Place { owner: owner.to_owned(), layer: spec.name.clone(), group: group.name.clone(), rule: String::new() };
         groups.iter().map(|group| Group::build(group, &place(group), registry)).collect()
     };
-    Layer { stateful: spec.stateful, outward: groups(&spec.outward), inward: groups(&spec.inward) }
+    Layer { stateful: spec.stateful, outward: groups(&spec.outward), inward: groups(&spec.inward), tables: spec.tables.clone() }
 }

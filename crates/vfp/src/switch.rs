@@ -71,6 +71,8 @@ pub enum SwitchError {
     NoUnderlay(UnderlayId),
     /// There is no such pool.
     NoPool(crate::nat::PoolId),
+    /// There is no such table.
+    NoTable(crate::table::TableId),
 }
 
 impl fmt::Display for SwitchError {
@@ -81,6 +83,7 @@ impl fmt::Display for SwitchError {
             Self::NoDomain(id) => write!(f, "the switch has no domain {}", id.0),
             Self::NoUnderlay(id) => write!(f, "the switch has no underlay {}", id.0),
             Self::NoPool(id) => write!(f, "the switch has no pool {}", id.0),
+            Self::NoTable(id) => write!(f, "the switch has no table {}", id.0),
         }
     }
 }

@@ -111,6 +111,8 @@ reasons! {
     NoFlowResources = "no-flow-resources",
     /// Its port has used up its share of the ports for translation.
     NoNatPorts = "no-nat-ports",
+    /// A rule refuses it, and its sender is told.
+    Refused = "refused",
     /// The service has no backend.
     NoBackend = "no-backend",
     /// It goes to a group of receivers, and this network does not flood.

@@ -18,7 +18,7 @@ pub fn layer(mac: MacAddress, addresses: &[Ip]) -> LayerSpec {
         RuleSpec::new("own", 10, own, Action::Allow),
         RuleSpec::new("spoofed", 1000, Conditions::any(), Action::Block(DropReason::SpoofedSource)),
     ];
-    LayerSpec { name: "guard".into(), stateful: false, outward: vec![GroupSpec { name: "source".into(), rules }], inward: Vec::new() }
+    LayerSpec { name: "guard".into(), stateful: false, outward: vec![GroupSpec { name: "source".into(), rules }], ..LayerSpec::default() }
 }
 
 fn always() -> impl Iterator<Item = IpNet> {

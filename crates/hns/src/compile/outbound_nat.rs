@@ -44,7 +44,7 @@ pub fn layer(policies: &[Policy], local: &[IpNet], site: &Site) -> Result<Option
     for (number, policy) in policies.iter().enumerate() {
         outward.push(group(number, policy, local, site, adapter)?);
     }
-    Ok(Some(LayerSpec { name: "nat".into(), stateful: true, outward, inward: Vec::new() }))
+    Ok(Some(LayerSpec { name: "nat".into(), stateful: true, outward, ..LayerSpec::default() }))
 }
 
 fn group(

@@ -385,5 +385,5 @@ fn tunnel_program(domains: &BTreeMap<u32, DomainId>) -> ProgramSpec {
     let mut rules: Vec<RuleSpec> = domains.iter().map(pop).collect();
     rules.push(RuleSpec::new("unknown", 1000, Conditions::any(), Action::Block(DropReason::UnknownVni)));
     let outward = vec![GroupSpec { name: "vni".into(), rules }];
-    ProgramSpec { layers: vec![LayerSpec { name: "encapsulation".into(), stateful: false, outward, inward: Vec::new() }] }
+    ProgramSpec { layers: vec![LayerSpec { name: "encapsulation".into(), stateful: false, outward, ..LayerSpec::default() }] }
 }

@@ -265,7 +265,7 @@ fn action(action: &Action) -> String {
             destination_port.iter().for_each(|port| text.push_str(&format!(" to-port {port}")));
         }
         Action::SourceNat { address, .. } => text.push_str(&format!(" as {address}")),
-        Action::Redirect(backends) => text.push_str(&format!(" to {} backends", backends.list.len())),
+        Action::Redirect(service) => text.push_str(&format!(" to {} backends", service.backends.list().len())),
         Action::Forward { port, source_mac, destination_mac } => {
             text.push_str(&format!(" to port {port}"));
             macs(&mut text, source_mac, destination_mac);
@@ -276,7 +276,7 @@ fn action(action: &Action) -> String {
             macs(&mut text, source_mac, destination_mac);
         }
         Action::Answer(mac) => text.push_str(&format!(" {mac}")),
-        Action::Allow | Action::Pass | Action::Count | Action::Pop { .. } | Action::Route(_) | Action::Flood => {}
+        Action::Allow | Action::Pass | Action::Count | Action::Refuse | Action::Pop { .. } | Action::Route(_) | Action::Flood => {}
     }
     text
 }

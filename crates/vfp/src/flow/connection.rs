@@ -7,11 +7,11 @@ use foldhash::fast::FixedState;
 use wire::{Encapsulation, FlowId, MacAddress};
 
 use super::table::{Seen, SlotId};
-use crate::action::Backend;
 use crate::domain::DomainId;
 use crate::nat::Lease;
 use crate::port::PortId;
 use crate::rule::Rule;
+use crate::service::Backend;
 use crate::time::Instant;
 use crate::underlay::UnderlayId;
 

@@ -13,6 +13,7 @@ use crate::layer::Program;
 use crate::nat::{NatPool, PoolId};
 use crate::port::{PortId, PortSpec};
 use crate::rule::Registry;
+use crate::table::{SharedTable, TableId};
 use crate::time::Instant;
 use crate::underlay::{Underlay, UnderlayId};
 
@@ -30,6 +31,7 @@ pub(crate) struct Core {
     pub(crate) domains: HashMap<DomainId, Domain>,
     pub(crate) underlays: HashMap<UnderlayId, Underlay>,
     pub(crate) pools: HashMap<PoolId, NatPool>,
+    pub(crate) tables: HashMap<TableId, SharedTable>,
     pub(crate) registry: Registry,
     pub(crate) connections: Connections,
     pub(crate) fragments: Fragments,
@@ -37,7 +39,7 @@ pub(crate) struct Core {
     pub(crate) counters: SwitchCounters,
     pub(crate) limits: Limits,
     pub(crate) seed: u64,
-    /// The last number given to a domain, underlay or pool.
+    /// The last number given to a domain, underlay, pool or table.
     pub(crate) last_number: u32,
     /// Where the next sweep goes on.
     pub(crate) swept: ConnectionId,
@@ -50,6 +52,7 @@ impl Core {
             domains: HashMap::new(),
             underlays: HashMap::new(),
             pools: HashMap::new(),
+            tables: HashMap::new(),
             registry: Registry::default(),
             connections: Connections::new(limits.connections, seed),
             fragments: Fragments::default(),

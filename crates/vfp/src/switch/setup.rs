@@ -1,4 +1,4 @@
-//! Changing the switch: ports, domains, rules, underlays, pools.
+//! Changing the switch: ports, domains, tables, rules, underlays, pools.
 //!
 //! Every change moves the generations of the ports whose flows it may concern; those flows find out at their next packet.
 
@@ -14,12 +14,18 @@ use crate::layer::Program;
 use crate::nat::{NatPool, NatPoolSpec, PoolId};
 use crate::port::{PortId, PortSpec};
 use crate::rule::RuleSpec;
+use crate::table::{SharedTable, TableId};
 use crate::underlay::{Underlay, UnderlayId, UnderlaySpec};
 
 impl Core {
     fn number(&mut self) -> u32 {
         self.last_number += 1;
         self.last_number
+    }
+
+    fn check_tables(&self, spec: &PortSpec) -> Result<(), SwitchError> {
+        let missing = spec.program.tables().find(|table| !self.tables.contains_key(table));
+        missing.map_or(Ok(()), |table| Err(SwitchError::NoTable(table)))
     }
 }
 
@@ -31,6 +37,7 @@ impl Switch {
         if free >= core.limits.ports {
             return Err(SwitchError::NoMorePorts(core.limits.ports));
         }
+        core.check_tables(&spec)?;
         let id = PortId(free as u32);
         let domain = core.domains.get_mut(&spec.domain).ok_or(SwitchError::NoDomain(spec.domain))?;
         domain.ports.insert(id);
@@ -51,6 +58,7 @@ impl Switch {
         if !core.domains.contains_key(&spec.domain) {
             return Err(SwitchError::NoDomain(spec.domain));
         }
+        core.check_tables(&spec)?;
         let port = core.port(id).ok_or(SwitchError::NoPort(id))?;
         if port.spec == spec {
             return Ok(());
@@ -147,6 +155,47 @@ impl Switch {
         Ok(())
     }
 
+    /// Adds a table without rules. Layers may name it from now on.
+    pub fn add_table(&self, name: &str) -> TableId {
+        let core = &mut *self.core();
+        let id = TableId(core.number());
+        core.tables.insert(id, SharedTable::new(name));
+        id
+    }
+
+    /// Adds rules to a table, or replaces those of the same name.
+    pub fn put_table_rules(&self, id: TableId, rules: impl IntoIterator<Item = RuleSpec>) -> Result<(), SwitchError> {
+        let core = &mut *self.core();
+        let table = core.tables.get_mut(&id).ok_or(SwitchError::NoTable(id))?;
+        let mut changed = false;
+        for rule in rules {
+            changed |= table.put(rule, &mut core.registry);
+        }
+        self.touch_table(core, id, changed);
+        Ok(())
+    }
+
+    /// Removes rules from a table by name; what is not there is passed over.
+    pub fn remove_table_rules<'a>(&self, id: TableId, rules: impl IntoIterator<Item = &'a str>) -> Result<(), SwitchError> {
+        let core = &mut *self.core();
+        let table = core.tables.get_mut(&id).ok_or(SwitchError::NoTable(id))?;
+        let mut changed = false;
+        for name in rules {
+            changed |= table.group.remove(name);
+        }
+        self.touch_table(core, id, changed);
+        Ok(())
+    }
+
+    /// Removes a table. Layers that still name it find nothing there.
+    pub fn remove_table(&self, id: TableId) -> Result<(), SwitchError> {
+        let core = &mut *self.core();
+        core.tables.remove(&id).ok_or(SwitchError::NoTable(id))?;
+        core.registry.tidy();
+        self.touch_table(core, id, true);
+        Ok(())
+    }
+
     /// Adds an underlay.
     pub fn add_underlay(&self, spec: UnderlaySpec) -> UnderlayId {
         let core = &mut *self.core();
@@ -210,6 +259,18 @@ impl Switch {
     fn touch_domain(&self, domain: &Domain, changed: bool) {
         if changed {
             domain.ports.union(&domain.visited).for_each(|port| self.touch(*port));
+        }
+    }
+
+    /// Moves on the ports whose programs ask a table. There are few ports where there are many rules, so looking at all is cheap.
+    fn touch_table(&self, core: &Core, id: TableId, changed: bool) {
+        if !changed {
+            return;
+        }
+        for (number, port) in core.ports.iter().enumerate() {
+            if port.as_ref().is_some_and(|port| port.program.asks(id)) {
+                self.touch(PortId(number as u32));
+            }
         }
     }
 

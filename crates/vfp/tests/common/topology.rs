@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use vfp::{
     Action, AddressMatch, Backend, Backends, Conditions, DomainId, DomainSpec, DropReason, Flood, GroupSpec, Instant, LayerSpec, Limits,
-    NatPoolSpec, NextHop, PortId, PortKind, PortSpec, ProgramSpec, RuleSpec, Stage, Switch, Timeouts, UnderlayId, UnderlaySpec,
+    NatPoolSpec, NextHop, PortId, PortKind, PortSpec, ProgramSpec, RuleSpec, Service, Stage, Switch, Timeouts, UnderlayId, UnderlaySpec,
 };
 use wire::Frame;
 
@@ -54,6 +54,7 @@ fn acl(name: &str, bytes: [u8; 2], stateful: bool) -> LayerSpec {
         stateful,
         outward: groups(bytes[0], bytes[1]),
         inward: groups(bytes[1].rotate_left(3), bytes[0].rotate_left(5)),
+        ..LayerSpec::default()
     }
 }
 
@@ -93,7 +94,7 @@ impl World {
             name: "tunnel".into(),
             stateful: false,
             outward: vec![group("vni", vec![pop(7, pods), pop(8, far), unknown])],
-            inward: vec![],
+            ..LayerSpec::default()
         };
         world.tunnel = world.port("tunnel", PortKind::Tunnel, wire, 101, 1450, ProgramSpec { layers: vec![layer] });
         world.other = world.port("other", PortKind::Nic, far, 50, MTU, ProgramSpec::default());
@@ -139,7 +140,8 @@ impl World {
 
     fn layer(&self, at: usize, kind: u8, detail: [u8; 2]) -> Option<LayerSpec> {
         let name = format!("layer{at}");
-        let stateful = |rules| LayerSpec { name: name.clone(), stateful: true, outward: vec![group("rules", rules)], inward: vec![] };
+        let stateful =
+            |rules| LayerSpec { name: name.clone(), stateful: true, outward: vec![group("rules", rules)], ..LayerSpec::default() };
         Some(match kind {
             0 | 1 => return None,
             2 => acl(&name, detail, true),
@@ -182,7 +184,7 @@ impl World {
         }
         let conditions = Conditions { destination_ports: vec![80..=80], ..Conditions::to(ip("192.168.0.1")) };
         let rule = RuleSpec::new("node port", 1, conditions, Action::Redirect(backends(byte, true)));
-        let layer = LayerSpec { name: "service".into(), stateful: true, outward: vec![group("ports", vec![rule])], inward: vec![] };
+        let layer = LayerSpec { name: "service".into(), stateful: true, outward: vec![group("ports", vec![rule])], ..LayerSpec::default() };
         let domain = self.switch.ports().iter().find(|port| port.id == self.uplink).map(|port| port.domain.clone());
         let domain = if domain.as_deref() == Some("pods") { self.pods } else { DomainId(self.pods.0 + 1) };
         let spec = port_spec("uplink", PortKind::Uplink, domain, 100, MTU, ProgramSpec { layers: vec![layer] });
@@ -252,9 +254,9 @@ fn port_spec(name: &str, kind: PortKind, domain: DomainId, last: u8, mtu: u16, p
     PortSpec { name: name.into(), kind, mac: mac(last), addresses: vec![], domain, mtu, hidden_behind: None, hairpin: false, program }
 }
 
-fn backends(byte: u8, v4: bool) -> Arc<Backends> {
+fn backends(byte: u8, v4: bool) -> Arc<Service> {
     let list = (0..NICS).filter(|nic| byte >> (nic + 2) & 1 == 1).map(|nic| Backend { address: nic_address(nic, v4), port: 8080 });
-    Arc::new(Backends { list: list.collect() })
+    Arc::new(Service { backends: Backends::new(list.collect()), ..Service::default() })
 }
 
 fn services(byte: u8) -> Vec<RuleSpec> {

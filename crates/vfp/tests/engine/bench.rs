@@ -172,7 +172,7 @@ pub(crate) fn echo(macs: (u8, u8), from: &str, to: &str, id: u16) -> Vec<u8> {
 /// A layer with one group in each direction.
 pub(crate) fn layer(name: &str, stateful: bool, outward: Vec<RuleSpec>, inward: Vec<RuleSpec>) -> LayerSpec {
     let group = |name: &str, rules: Vec<RuleSpec>| if rules.is_empty() { vec![] } else { vec![GroupSpec { name: name.into(), rules }] };
-    LayerSpec { name: name.into(), stateful, outward: group("out", outward), inward: group("in", inward) }
+    LayerSpec { name: name.into(), stateful, outward: group("out", outward), inward: group("in", inward), ..LayerSpec::default() }
 }
 
 pub(crate) fn rule(name: &str, priority: u16, conditions: Conditions, action: Action) -> RuleSpec {

@@ -39,7 +39,7 @@ fn a_stateful_block_lets_answers_through() {
     let domain = bench.domain("switch");
     let block =
         GroupSpec { name: "in".into(), rules: vec![RuleSpec::new("nobody", 1, Conditions::any(), Action::Block(DropReason::AclBlock))] };
-    let acl = LayerSpec { name: "acl".into(), stateful: true, outward: vec![], inward: vec![block] };
+    let acl = LayerSpec { name: "acl".into(), stateful: true, outward: vec![], inward: vec![block], ..LayerSpec::default() };
     let a = bench.port("a", PortKind::Nic, domain, 1, &["10.0.0.1"], ProgramSpec { layers: vec![acl] });
     let b = bench.nic("b", domain, 2, "10.0.0.2");
     bench.deliver(domain, "10.0.0.1", a, 1);
@@ -64,7 +64,7 @@ fn translation_to_the_outside_and_back() {
     let pool = bench.switch.add_pool(NatPoolSpec { ports: 61000..=61999 });
     let nat = Action::SourceNat { pool, address: ip("192.168.0.1"), underlay, most: None };
     let group = GroupSpec { name: "outbound".into(), rules: vec![RuleSpec::new("all", 1, Conditions::any(), nat)] };
-    let layer = LayerSpec { name: "nat".into(), stateful: true, outward: vec![group], inward: vec![] };
+    let layer = LayerSpec { name: "nat".into(), stateful: true, outward: vec![group], ..LayerSpec::default() };
     let pod = bench.port("pod", PortKind::Nic, domain, 1, &["10.0.0.1"], ProgramSpec { layers: vec![layer] });
     bench.deliver(domain, "10.0.0.1", pod, 1);
     let out = udp((1, 9), ("10.0.0.1", 5353), ("8.8.8.8", 53), b"question");

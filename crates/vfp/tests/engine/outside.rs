@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use vfp::{
-    Action, Backend, Backends, Conditions, DomainId, LayerSpec, NatPoolSpec, NextHop, PoolId, PortId, PortKind, ProgramSpec, UnderlayId,
-    UnderlaySpec,
+    Action, Backend, Backends, Conditions, DomainId, LayerSpec, NatPoolSpec, NextHop, PoolId, PortId, PortKind, ProgramSpec, Service,
+    UnderlayId, UnderlaySpec,
 };
 
 use super::bench::{Bench, ip, layer, mac, port_spec, prefix, rule};
@@ -68,8 +68,9 @@ impl Node {
 
 /// A layer that sends what goes to 10.96.0.1:80 to one of these addresses, port 8080.
 pub(crate) fn service(addresses: &[&str]) -> LayerSpec {
-    let list = addresses.iter().map(|address| Backend { address: ip(address), port: 8080 }).collect();
+    let backends = Backends::new(addresses.iter().map(|address| Backend { address: ip(address), port: 8080 }).collect());
+    let service = Service { backends, ..Service::default() };
     let vip = if addresses.first().is_some_and(|address| address.contains(':')) { "fd96::1" } else { "10.96.0.1" };
     let conditions = Conditions { destination_ports: vec![80..=80], ..Conditions::to(ip(vip)) };
-    layer("service", true, vec![rule("web", 1, conditions, Action::Redirect(Arc::new(Backends { list })))], vec![])
+    layer("service", true, vec![rule("web", 1, conditions, Action::Redirect(Arc::new(service)))], vec![])
 }

@@ -44,7 +44,12 @@ fn the_lower_number_goes_first_and_among_equals_the_older() {
 
 fn groups(first: Vec<vfp::RuleSpec>, second: Vec<vfp::RuleSpec>) -> Vec<LayerSpec> {
     let group = |name: &str, rules| GroupSpec { name: name.into(), rules };
-    vec![LayerSpec { name: "acl".into(), stateful: false, outward: vec![group("one", first), group("two", second)], inward: vec![] }]
+    vec![LayerSpec {
+        name: "acl".into(),
+        stateful: false,
+        outward: vec![group("one", first), group("two", second)],
+        ..LayerSpec::default()
+    }]
 }
 
 #[test]

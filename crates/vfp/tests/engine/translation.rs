@@ -226,7 +226,8 @@ fn two_connections_whose_answers_would_look_alike_do_not_share() {
 fn a_service_does_not_answer_what_has_no_port() {
     let mut node = Node::new(61000..=61999);
     let list = vec![vfp::Backend { address: ip("10.0.0.2"), port: 8080 }];
-    let redirect = Action::Redirect(std::sync::Arc::new(vfp::Backends { list }));
+    let service = vfp::Service { backends: vfp::Backends::new(list), ..vfp::Service::default() };
+    let redirect = Action::Redirect(std::sync::Arc::new(service));
     node.refilter(vec![layer("service", true, vec![rule("all", 1, Conditions::any(), redirect)], vec![])]);
     let ping = frame((mac(1), mac(9)), ip("10.0.0.1"), ip("10.96.0.1"), Carries::Echo(3), b"");
     assert_eq!(node.bench.fail(node.pod, &ping), DropReason::UnsupportedProtocol);

@@ -7,12 +7,12 @@ use wire::number::protocol;
 
 use super::End;
 use super::facts::Facts;
-use crate::action::{Action, Backends};
+use crate::action::Action;
 use crate::flow::connection::{Scope, Way};
-use crate::flow::key::mix;
 use crate::nat::{Destination, PoolId, Wish};
 use crate::port::{Direction, PortId, PortKind};
 use crate::rule::Rule;
+use crate::service::Service;
 use crate::switch::core::Core;
 use crate::underlay::{Routed, UnderlayId};
 use crate::verdict::{DropReason, Egress};
@@ -82,7 +82,8 @@ impl Core {
                 self.source_nat(facts, port, &Translation { pool: *pool, address: *address, underlay: *underlay, most: *most })
                     .map_err(|reason| End::Drop(reason, rule.id))?;
             }
-            Action::Redirect(backends) => redirect(facts, backends, self.seed).map_err(|reason| End::Drop(reason, rule.id))?,
+            Action::Redirect(service) => redirect(facts, service, self.seed).map_err(|reason| End::Drop(reason, rule.id))?,
+            Action::Refuse => return Err(End::Drop(DropReason::Refused, rule.id)),
             Action::Pop { domain } => facts.domain = *domain,
             Action::Route(underlay) => facts.routed = Some(*underlay),
             // These say where a frame goes, which only a domain can.
@@ -216,12 +217,10 @@ fn is_translatable(before: &FlowId, after: &FlowId) -> bool {
 }
 
 /// Sends a connection to one of the backends: the one it has, if that is still there.
-fn redirect(facts: &mut Facts, backends: &Backends, seed: u64) -> Result<(), DropReason> {
+fn redirect(facts: &mut Facts, service: &Service, seed: u64) -> Result<(), DropReason> {
     let id = facts.subject.id;
-    let words = [id.source.0 as u64, (id.source.0 >> 64) as u64, u64::from(id.source_port), id.destination.0 as u64];
-    let hash = words.iter().fold(seed, |hash, word| mix(hash ^ word));
-    let kept = facts.memory.backend.filter(|backend| backends.list.contains(backend));
-    let backend = kept.or_else(|| backends.select(hash)).ok_or(DropReason::NoBackend)?;
+    let kept = facts.memory.backend.filter(|backend| service.backends.contains(backend));
+    let backend = kept.or_else(|| service.backends.select(service.distribution.hash(&id, seed))).ok_or(DropReason::NoBackend)?;
     let after = FlowId { destination: backend.address, destination_port: backend.port, ..id };
     if !is_translatable(&id, &after) {
         return Err(DropReason::UnsupportedProtocol);
