@@ -12,6 +12,7 @@
 pub mod adapter;
 pub mod endpoint;
 pub mod guard;
+pub mod load_balancer;
 pub mod mode;
 pub mod network;
 pub mod outbound_nat;
@@ -25,7 +26,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use hcn::policy::Policy;
 use ipnet::IpNet;
-use vfp::{DomainId, PoolId, PortId, RuleSpec, Stage, UnderlayId};
+use vfp::{DomainId, LayerSpec, PoolId, PortId, RuleSpec, Stage, TableId, UnderlayId};
 use wire::{Ip, MacAddress};
 
 use crate::profile::{Defect, Limit};
@@ -73,6 +74,10 @@ pub struct AdapterSite {
     pub underlay: UnderlayId,
     /// Ports for translation.
     pub pool: PoolId,
+    /// Services for the node itself.
+    pub node_services: TableId,
+    /// Services for other machines.
+    pub outside_services: TableId,
     /// Its hardware address, which the node's vNIC has as well.
     pub mac: MacAddress,
     /// Its addresses.
@@ -95,6 +100,8 @@ pub struct Site {
     pub adapter: Option<AdapterSite>,
     /// The port of the tunnel, if its mode has one.
     pub tunnel: Option<PortId>,
+    /// Services for the network's endpoints, if its mode has them.
+    pub services: Option<TableId>,
     /// The node's vNIC on a switch without an adapter, with its hardware address.
     pub gateway: Option<(PortId, MacAddress)>,
     /// What the build that is emulated leaves out.
@@ -129,6 +136,11 @@ impl AdapterSite {
     pub fn is_on_link(&self, address: IpAddr) -> bool {
         self.addresses.iter().any(|prefix| prefix.contains(&address))
     }
+}
+
+/// The layer in which a port asks a table of services.
+pub fn service_layer(table: TableId) -> LayerSpec {
+    LayerSpec { name: "service".into(), stateful: true, tables: vec![table], ..LayerSpec::default() }
 }
 
 /// A document cannot become rules.

@@ -9,7 +9,7 @@ use hcn::{Field, Path};
 use hns::compile::network::Mode;
 use hns::compile::{self, AdapterSite, Placed, Realm, Site};
 use serde_json::{Value, json};
-use vfp::{DomainId, DropReason, GroupSpec, LayerSpec, PoolId, PortId, RuleSpec, Stage, UnderlayId};
+use vfp::{DomainId, DropReason, GroupSpec, LayerSpec, PoolId, PortId, RuleSpec, Stage, TableId, UnderlayId};
 use wire::MacAddress;
 
 const BEGIN: &str = "<!-- generated: begin -->\n";
@@ -92,6 +92,8 @@ fn site(mode: Mode) -> Site {
         host_domain: DomainId(2),
         underlay: UnderlayId(3),
         pool: PoolId(4),
+        node_services: TableId(7),
+        outside_services: TableId(8),
         mac,
         addresses: vec!["192.0.2.10/24".parse().unwrap()],
         mtu: 1500,
@@ -100,6 +102,7 @@ fn site(mode: Mode) -> Site {
         domain: mode.has_domain().then_some(DomainId(5)),
         adapter: mode.has_adapter().then_some(adapter),
         tunnel: (mode == Mode::Overlay).then_some(PortId(2)),
+        services: mode.has_services().then_some(TableId(6)),
         gateway: mode.has_gateway_vnic().then_some((PortId(3), mac)),
         limits: Vec::new(),
         defects: Vec::new(),

@@ -128,6 +128,7 @@ pub fn port(endpoint: &Endpoint, network: &Network, site: &Site) -> Result<PortS
     let (mac, addresses) = (hardware_address(endpoint)?, addresses(endpoint)?);
     let strict = matches!(mode, Mode::L2Bridge | Mode::L2Tunnel | Mode::Overlay);
     let mut layers = vec![guard::layer(mac, if strict { &addresses } else { &[] })];
+    layers.extend(site.services.map(super::service_layer));
     if mode.has_adapter() {
         layers.extend(outbound_nat::layer(&endpoint.policies, &super::network::prefixes(network)?, site)?);
     }

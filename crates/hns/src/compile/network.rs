@@ -51,6 +51,11 @@ impl Mode {
         matches!(self, Self::L2Bridge | Self::L2Tunnel | Self::Overlay | Self::Transparent)
     }
 
+    /// Whether services are reached from its endpoints: packets are then forwarded by IP address, which is what a service changes.
+    pub const fn has_services(self) -> bool {
+        matches!(self, Self::L2Bridge | Self::L2Tunnel | Self::Overlay)
+    }
+
     /// Whether it has a forwarding domain of its own.
     pub const fn has_domain(self) -> bool {
         !matches!(self, Self::L2Bridge | Self::L2Tunnel | Self::Transparent)

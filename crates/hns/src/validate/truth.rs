@@ -3,14 +3,13 @@
 use hcn::Guid;
 use hcn::endpoint::Endpoint;
 use hcn::error::{Error, Result, detail};
-use hcn::load_balancer::LoadBalancer;
 use hcn::network::Network;
 use hcn::policy::Policy;
 use hcn::route::SdnRoute;
 
 use crate::compile::network::Mode;
-use crate::compile::port_mapping;
 use crate::compile::support::{self, Support};
+use crate::compile::{load_balancer, port_mapping};
 use crate::journal::Change;
 use crate::record::AnyRecord;
 use crate::state::State;
@@ -27,14 +26,10 @@ pub(crate) fn check(change: &Change, before: &State, after: &State) -> Result<()
             let before = before.endpoints.get(record.document.id).map(|record| &record.document);
             endpoint(&record.document, before, mode.unwrap_or(Mode::Private))
         }
-        Change::Put(AnyRecord::LoadBalancer(record)) => {
-            let loses = |before: &LoadBalancer| LoadBalancer { endpoints: record.document.endpoints.clone(), ..before.clone() };
-            let known = before.load_balancers.get(record.document.id).map(|record| &record.document);
-            match known.is_some_and(|before| loses(before) == record.document && is_part(&record.document.endpoints, &before.endpoints)) {
-                true => Ok(()),
-                false => Err(untrue("load balancers", "LoadBalancer")),
-            }
-        }
+        Change::Put(AnyRecord::LoadBalancer(record)) => match load_balancer::Extras::of(&record.document) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Error::InvalidPolicy(detail(error.cause).field(error.field).remedy("correct it, or leave it out"))),
+        },
         Change::Put(AnyRecord::Route(record)) => {
             let loses = |before: &SdnRoute| SdnRoute { endpoints: record.document.endpoints.clone(), ..before.clone() };
             let known = before.routes.get(record.document.id).map(|record| &record.document);

@@ -127,7 +127,15 @@ impl Node {
     }
 
     fn site(&self, domain: Option<DomainId>) -> Site {
-        Site { domain, adapter: Some(self.adapter.clone()), tunnel: None, gateway: None, limits: self.limits.clone(), defects: Vec::new() }
+        Site {
+            domain,
+            adapter: Some(self.adapter.clone()),
+            tunnel: None,
+            services: None,
+            gateway: None,
+            limits: self.limits.clone(),
+            defects: Vec::new(),
+        }
     }
 
     /// Puts a network in force, or changes the one of that name.
@@ -361,7 +369,20 @@ fn take_adapter(switch: &Switch, addresses: Vec<IpNet>) -> AdapterSite {
         switch.set_neighbour(underlay, ip(address), Some(mac(last))).expect("the underlay");
     }
     let pool = switch.add_pool(NatPoolSpec { ports: NAT_PORTS });
-    AdapterSite { uplink, host, wire_domain, host_domain, underlay, pool, mac: mac(HOST), addresses, mtu: 1500 }
+    let [node_services, outside_services] = ["node", "outside"].map(|of| switch.add_table(of));
+    AdapterSite {
+        uplink,
+        host,
+        wire_domain,
+        host_domain,
+        underlay,
+        pool,
+        node_services,
+        outside_services,
+        mac: mac(HOST),
+        addresses,
+        mtu: 1500,
+    }
 }
 
 fn port_spec(name: &str, kind: PortKind, last: u8, domain: DomainId) -> PortSpec {

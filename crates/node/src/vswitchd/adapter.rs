@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use hcn::Guid;
+use hns::compile::load_balancer::NodePort;
 use hns::compile::{self, AdapterSite, NODE_ALIASES};
 use host::netlink::{Hop, Link, Netlink, Route};
 use host::nftables::{PortMapping, Translation, TranslationRules};
@@ -50,14 +51,6 @@ pub(super) struct Adapter {
 struct NodePorts {
     ports: BTreeSet<NodePort>,
     translation: Translation,
-}
-
-/// A port at every address of the node, of one family.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct NodePort {
-    pub(super) protocol: u8,
-    pub(super) port: u16,
-    pub(super) v4: bool,
 }
 
 /// The name of the node's vNIC for an adapter or network, as long as the kernel allows.
@@ -300,30 +293,46 @@ fn prepare(name: &str, link: &Link, addresses: Vec<IpNet>, switch: &Switch, opti
     let wire_domain = switch.add_domain(DomainSpec { name: name.to_owned(), flood: Flood::Listed, other_protocols: false });
     let host_domain = switch.add_domain(DomainSpec { name: host::uplink::alias(name), flood: Flood::Listed, other_protocols: false });
     let mtu = u16::try_from(link.mtu).unwrap_or(u16::MAX);
-    let port = |name: String, kind, domain, addresses| PortSpec {
+    let [node_services, outside_services] = ["node", "outside"].map(|of| switch.add_table(&format!("{name} {of}")));
+    let port = |name: String, kind, domain, services| PortSpec {
         name,
         kind,
         mac: link.mac,
-        addresses,
+        addresses: Vec::new(),
         domain,
         mtu,
         hidden_behind: None,
         hairpin: false,
-        program: ProgramSpec::default(),
+        program: ProgramSpec { layers: vec![compile::service_layer(services)] },
     };
-    let uplink = switch.add_port(port(name.to_owned(), PortKind::Uplink, wire_domain, Vec::new()))?;
-    let host = switch.add_port(port(host::uplink::alias(name), PortKind::Nic, host_domain, Vec::new()))?;
+    let uplink = switch.add_port(port(name.to_owned(), PortKind::Uplink, wire_domain, outside_services))?;
+    let host = switch.add_port(port(host::uplink::alias(name), PortKind::Nic, host_domain, node_services))?;
     switch.list_port(wire_domain, host, true)?;
     switch.list_port(host_domain, uplink, true)?;
     let underlay = switch.add_underlay(UnderlaySpec { uplink, mac: link.mac, routes: Vec::new() });
     let pool = switch.add_pool(NatPoolSpec { ports: options.nat_ports.clone() });
-    Ok(AdapterSite { uplink, host, wire_domain, host_domain, underlay, pool, mac: link.mac, addresses, mtu })
+    Ok(AdapterSite {
+        uplink,
+        host,
+        wire_domain,
+        host_domain,
+        underlay,
+        pool,
+        node_services,
+        outside_services,
+        mac: link.mac,
+        addresses,
+        mtu,
+    })
 }
 
 fn dismantle(site: &AdapterSite, switch: &Switch, workers: &mut Workers) {
     for port in [site.uplink, site.host] {
         workers.detach(port);
         _ = switch.remove_port(port);
+    }
+    for table in [site.node_services, site.outside_services] {
+        _ = switch.remove_table(table);
     }
     _ = switch.remove_underlay(site.underlay);
     _ = switch.remove_pool(site.pool);

@@ -4,16 +4,18 @@
 
 mod endpoint;
 pub(super) mod installed;
+mod load_balancer;
 mod namespace;
 mod network;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hcn::Guid;
 use hcn::api::Kind;
 use hns::profile::{Defect, Limit};
 use vfp::{PortId, Switch};
+use wire::Ip;
 
 use super::Options;
 use super::adapter::Adapter;
@@ -21,6 +23,7 @@ use super::api::{ApplyRequest, HeldObject, OrderMessage};
 use super::error::Error;
 use super::worker::{Shared, Workers};
 use endpoint::EndpointState;
+use load_balancer::{BalancerState, Source};
 use namespace::NamespaceState;
 use network::NetworkState;
 
@@ -41,6 +44,13 @@ pub(super) struct Chassis {
     networks: HashMap<Guid, NetworkState>,
     endpoints: HashMap<Guid, EndpointState>,
     namespaces: HashMap<Guid, NamespaceState>,
+    balancers: HashMap<Guid, BalancerState>,
+    /// Which load balancers lead to an endpoint.
+    balancers_of: HashMap<Guid, BTreeSet<Guid>>,
+    /// Who answers for source addresses of load balancers, by network, and for whose sake.
+    sources: HashMap<(Guid, Ip), Source>,
+    /// Whether ports of the node may have changed.
+    node_ports_changed: bool,
 }
 
 /// Takes the lock. Whoever panicked with it left a chassis whose parts are each whole; hnsd finds out what is missing.
@@ -68,6 +78,10 @@ impl Chassis {
             networks: HashMap::new(),
             endpoints: HashMap::new(),
             namespaces: HashMap::new(),
+            balancers: HashMap::new(),
+            balancers_of: HashMap::new(),
+            sources: HashMap::new(),
+            node_ports_changed: false,
         }
     }
 
@@ -123,7 +137,9 @@ impl Chassis {
     /// Does what the orders say, each by itself.
     pub(super) fn apply(&mut self, request: &ApplyRequest) -> Vec<Option<String>> {
         self.follow_build(request);
-        request.orders.iter().map(|order| self.try_one(order)).collect()
+        let answers = request.orders.iter().map(|order| self.try_one(order)).collect();
+        self.refresh_node_ports();
+        answers
     }
 
     /// Does what one order says, or answers why not.
@@ -175,7 +191,8 @@ impl Chassis {
             Kind::Network => self.put_network(read(document).map_err(unreadable)?, order.interface.clone())?,
             Kind::Endpoint => self.put_endpoint(read(document).map_err(unreadable)?)?,
             Kind::Namespace => self.put_namespace(read(document).map_err(unreadable)?)?,
-            Kind::LoadBalancer | Kind::Route | Kind::GuestNetworkService => {}
+            Kind::LoadBalancer => self.put_balancer(read(document).map_err(unreadable)?)?,
+            Kind::Route | Kind::GuestNetworkService => {}
         }
         self.held.insert((kind, order.id), revision);
         Ok(())
@@ -186,7 +203,11 @@ impl Chassis {
             Kind::Network => self.remove_network(id),
             Kind::Endpoint => self.remove_endpoint(id),
             Kind::Namespace => self.remove_namespace(id),
-            Kind::LoadBalancer | Kind::Route | Kind::GuestNetworkService => Ok(()),
+            Kind::LoadBalancer => {
+                self.remove_balancer(id);
+                Ok(())
+            }
+            Kind::Route | Kind::GuestNetworkService => Ok(()),
         }
     }
 

@@ -16,7 +16,8 @@ const RATE: usize = 2_000_000;
 /// How long it takes to send and to receive so much.
 fn transfer(from: &Place, to: IpAddr, up: usize, down: usize) -> Duration {
     let begin = Instant::now();
-    let talked = from.run(|| TcpStream::connect_timeout(&SocketAddr::new(to, PORT), PATIENCE).and_then(|stream| probe::talk(stream, up, down)));
+    let talked =
+        from.run(|| TcpStream::connect_timeout(&SocketAddr::new(to, PORT), PATIENCE).and_then(|stream| probe::talk(stream, up, down)));
     talked.unwrap_or_else(|error| panic!("{} talks to {to}: {error}", from.name));
     begin.elapsed()
 }

@@ -217,7 +217,8 @@ fn the_virtual_address_itself_reaches_the_backend() {
         world.route_to(node, &["10.96.0.0/16", "fd00:96::/64"]);
         one.ip("address add 10.96.0.10/32 dev lo");
         one.ip("address add fd00:96::10/128 dev lo");
-        let mut document = Balancer { backends: vec![one.endpoint], flags: DSR, mapping_flags: PRESERVE_DIP, ..Balancer::default() }.document();
+        let mut document =
+            Balancer { backends: vec![one.endpoint], flags: DSR, mapping_flags: PRESERVE_DIP, ..Balancer::default() }.document();
         for mapping in document["PortMappings"].as_array_mut().expect("mappings") {
             mapping["ExternalPort"] = json!(PORT);
         }
@@ -376,10 +377,7 @@ fn two_thousand_backends_share_the_connections() {
         let node = world.one();
         let v4 = "10.244.0.0/16";
         let network = node.network(&crate::harness::document::network("bridge", "L2Bridge", &[subnet(v4, "10.244.0.1")], &[]));
-        let client = node.pod(
-            network,
-            &crate::harness::document::endpoint("client", &["10.244.0.11/16"], &["10.244.0.1"], &[]),
-        );
+        let client = node.pod(network, &crate::harness::document::endpoint("client", &["10.244.0.11/16"], &["10.244.0.1"], &[]));
         let remote = |number: usize| {
             let ip = format!("10.244.{}.{}", 10 + number / 200, 10 + number % 200);
             let mac = format!("02-11-0A-F4-{:02X}-{:02X}", number / 200, number % 200);
@@ -398,7 +396,8 @@ fn two_thousand_backends_share_the_connections() {
         eventually("the connections have different backends", || {
             let flows = node.look("/flows");
             let text = flows.to_string();
-            let chosen: BTreeSet<&str> = text.split('"').filter(|word| word.starts_with("10.244.1") || word.starts_with("10.244.2")).collect();
+            let chosen: BTreeSet<&str> =
+                text.split('"').filter(|word| word.starts_with("10.244.1") || word.starts_with("10.244.2")).collect();
             chosen.len() > 200
         });
         let _ = MOMENT;

@@ -73,7 +73,9 @@ impl Chassis {
         let Some(network) = self.networks.get(&document.network) else { return Ok(()) };
         let rules = compile::endpoint::remote_rules(document, &network.document, &network.site)?;
         let Some(state) = self.endpoints.get_mut(&document.id) else { return Ok(()) };
-        state.rules.replace(&self.switch, &network.site, rules)
+        let replaced = state.rules.replace(&self.switch, &network.site, rules);
+        self.refresh_balancers_of(document.id);
+        replaced
     }
 
     /// Makes the port and the NIC of an endpoint, or changes those that are there.
@@ -116,6 +118,7 @@ impl Chassis {
         let rules = compile::endpoint::rules(document, &network.document, &network.site, port)?;
         let Some(state) = self.endpoints.get_mut(&document.id) else { return Ok(()) };
         state.rules.replace(&self.switch, &network.site, rules)?;
+        self.refresh_balancers_of(document.id);
         self.refresh_mappings(document.network)
     }
 
@@ -135,6 +138,7 @@ impl Chassis {
         let network = state.document.network;
         self.workers.detach(attached.port);
         _ = self.switch.remove_port(attached.port);
+        self.refresh_balancers_of(id);
         if let Err(error) = self.refresh_mappings(network) {
             tracing::warn!(%id, %error, "port mappings could not be changed");
         }
@@ -145,6 +149,7 @@ impl Chassis {
         if let Some(mut state) = self.endpoints.remove(&id) {
             state.rules.remove(&self.switch);
         }
+        self.refresh_balancers_of(id);
         Ok(())
     }
 

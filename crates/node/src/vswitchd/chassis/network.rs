@@ -17,9 +17,9 @@ use crate::vswitchd::gateway::Gateway;
 /// A network that is made true.
 pub(super) struct NetworkState {
     pub(super) document: Network,
-    mode: Mode,
+    pub(super) mode: Mode,
     /// The adapter it is on, by the machine's name.
-    interface: Option<String>,
+    pub(super) interface: Option<String>,
     pub(super) site: Site,
     rules: Installed,
     host_routes: Vec<IpNet>,
@@ -87,7 +87,8 @@ impl Chassis {
         }
         let domain = mode.has_domain().then(|| self.switch.add_domain(compile::network::domain(document, mode)));
         let adapter = interface.as_deref().and_then(|name| self.adapters.get(name)).map(|adapter| adapter.site.clone());
-        let site = Site { domain, adapter, tunnel: None, gateway: None, limits: Vec::new(), defects: Vec::new() };
+        let services = mode.has_services().then(|| self.switch.add_table(&compile::network::label(document)));
+        let site = Site { domain, adapter, tunnel: None, services, gateway: None, limits: Vec::new(), defects: Vec::new() };
         let state = NetworkState {
             document: document.clone(),
             mode,
@@ -125,6 +126,7 @@ impl Chassis {
         if same {
             return Ok(());
         }
+        self.refresh_balancers_in(id);
         let endpoints: Vec<Guid> =
             self.endpoints.values().filter(|endpoint| endpoint.document.network == id).map(|endpoint| endpoint.document.id).collect();
         endpoints.into_iter().try_for_each(|endpoint| self.refresh_endpoint(endpoint))
@@ -227,6 +229,10 @@ impl Chassis {
         if let Some(domain) = state.site.domain {
             self.switch.remove_domain(domain)?;
         }
+        if let Some(services) = state.site.services {
+            self.switch.remove_table(services)?;
+        }
+        self.refresh_balancers_in(id);
         self.leave_adapter(&state)
     }
 

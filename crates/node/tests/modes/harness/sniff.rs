@@ -73,6 +73,14 @@ impl Frame {
         let header = self.udp()?.get(8..16)?;
         (header[0] == 8).then(|| u32::from_be_bytes([0, header[4], header[5], header[6]]))
     }
+
+    /// Source and destination of the packet inside, if it is VXLAN with IP in it.
+    pub(crate) fn inner(&self) -> Option<(IpAddr, IpAddr)> {
+        self.vni()?;
+        let bytes = self.udp()?.get(16..).filter(|bytes| bytes.len() > 14)?.to_vec();
+        let inner = Self { link: self.link, outgoing: self.outgoing, bytes };
+        inner.ip().map(|(from, to, _)| (from, to))
+    }
 }
 
 fn mac(bytes: &[u8]) -> MacAddress {

@@ -1,0 +1,287 @@
+//! Load balancers: virtual addresses in front of endpoints.
+//!
+//! | field | meaning |
+//! |---|---|
+//! | `FrontendVIPs` | the virtual addresses; none for a node port, which is every address of the node, of one family |
+//! | `PortMappings` | protocol, port of the frontend, port of the backends, and which part of a packet decides about the backend |
+//! | `HostComputeEndpoints` | the backends |
+//! | `SourceVIP` | what the client's address becomes where it cannot be kept |
+//! | `Flags` | `DSR`: the backend sees the client's address and answers it; `IPv6`: the family of a node port |
+//! | `PortMappings[].Flags` | `PreserveDIP`: the virtual address itself reaches the backend; `ILB`, `LocalRoutedVIP`, `UseMux`, `VipExternalIP`: whom it is for, which changes nothing here |
+//! | `AdditionalParams` | of our own: `AffinityTimeoutSeconds`, and `BackendPorts`, a port for single backends |
+//!
+//! A client's connection is translated at the port of the switch by which it comes in, and its answers there too. So the client's address can be
+//! kept wherever answers come back through that port:
+//!
+//! | from | without DSR | with DSR |
+//! |---|---|---|
+//! | a pod | becomes `SourceVIP` if there is one | kept |
+//! | the node, on an overlay | becomes `SourceVIP` if there is one | the same |
+//! | the node, elsewhere | kept | kept |
+//! | outside | becomes `SourceVIP`, or the node's address; kept if all backends are on this node and the build can | kept |
+//!
+//! A client that is its own backend never sees itself: its address becomes `SourceVIP` or the node's.
+//!
+//! Lands in layer `service`, outwards, in a table that all ports of one origin share.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hcn::Guid;
+use hcn::load_balancer::{DistributionType, LoadBalancer, LoadBalancerFlags, LoadBalancerPortMapping, PortMappingFlags};
+use hcn::network::Network;
+use ipnet::IpNet;
+use vfp::{Action, AddressMatch, Backend, Backends, Conditions, Distribution, DomainId, Masquerade, PoolId, RuleSpec, Service, Stage};
+use wire::Ip;
+
+use super::network::Mode;
+use super::{CompileError, Placed, Realm, Site, address, priority};
+use crate::profile::{Defect, Limit};
+
+/// How long a client keeps its backend where nobody says, as Kubernetes does.
+const AFFINITY: Duration = Duration::from_secs(10_800);
+
+/// Where a client's packets come into the switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Origin {
+    /// From an endpoint of the load balancer's network.
+    Pod,
+    /// From the node itself.
+    Node,
+    /// From another machine, by the adapter.
+    Outside,
+}
+
+impl Origin {
+    /// All there are.
+    pub const ALL: [Self; 3] = [Self::Pod, Self::Node, Self::Outside];
+}
+
+/// A backend as the switch knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The endpoint.
+    pub id: Guid,
+    /// Its addresses.
+    pub addresses: Vec<Ip>,
+    /// Whether it is on this node.
+    pub local: bool,
+}
+
+/// What load balancers need to know of where they are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Surroundings<'a> {
+    /// The mode of the network.
+    pub mode: Mode,
+    /// The node's addresses.
+    pub node: &'a [Ip],
+    /// Addresses that stand for the node's own when the node itself asks, see [`super::NODE_ALIASES`].
+    pub aliases: &'a [Ip],
+    /// Ports for translation.
+    pub pool: PoolId,
+    /// The network's domain, if it has one of its own.
+    pub domain: Option<DomainId>,
+    /// What the build leaves out.
+    pub limits: &'a [Limit],
+    /// What it gets wrong.
+    pub defects: &'a [Defect],
+}
+
+/// What can be said of a load balancer that Windows has no field for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// How long a client keeps its backend.
+    pub affinity: Option<Duration>,
+    /// Ports of single backends.
+    pub ports: BTreeMap<Guid, u16>,
+}
+
+impl Extras {
+    /// Reads them from `AdditionalParams`; whatever else is there is somebody else's.
+    pub fn of(balancer: &LoadBalancer) -> Result<Self, CompileError> {
+        let params = |name: &str| balancer.additional_params.as_deref().and_then(|params| params.get(name));
+        let affinity = match params("AffinityTimeoutSeconds") {
+            None => None,
+            Some(value) => Some(Duration::from_secs(value.as_u64().filter(|seconds| (1..=86_400).contains(seconds)).ok_or_else(|| {
+                CompileError::new("AdditionalParams.AffinityTimeoutSeconds", format!("{value} is not a number from 1 to 86400"))
+            })?)),
+        };
+        let mut ports = BTreeMap::new();
+        let field = "AdditionalParams.BackendPorts";
+        let listed = match params("BackendPorts") {
+            None => None,
+            Some(value) => Some(value.as_object().ok_or_else(|| CompileError::new(field, "write an object of endpoint ids and ports"))?),
+        };
+        for (id, port) in listed.into_iter().flatten() {
+            let id: Guid = id.parse().map_err(|_| CompileError::new(field, format!("{id:?} is no id of an endpoint")))?;
+            let port = port.as_u64().and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
+            ports.insert(id, port.ok_or_else(|| CompileError::new(field, format!("the port of {id} is not a number from 1 to 65535")))?);
+        }
+        Ok(Self { affinity, ports })
+    }
+}
+
+/// The rules of a load balancer for clients of one origin.
+pub fn rules(
+    balancer: &LoadBalancer,
+    backends: &[Place],
+    origin: Origin,
+    around: &Surroundings<'_>,
+) -> Result<Vec<RuleSpec>, CompileError> {
+    if is_left_out(balancer, origin, around) {
+        return Ok(Vec::new());
+    }
+    let extras = Extras::of(balancer)?;
+    let source = source_vip(balancer)?;
+    let mut rules = Vec::new();
+    for vip in frontends(balancer, origin, around)? {
+        for mapping in &balancer.port_mappings {
+            let backends = candidates(mapping, backends, vip, &extras);
+            let service = Service {
+                distribution: distribution(mapping),
+                affinity: affinity(mapping, &extras, around),
+                keep_destination: mapping.flags.has(PortMappingFlags::PRESERVE_DIP),
+                masquerade: masquerade(balancer, &backends, origin, vip, source, around),
+                backends: Backends::new(backends.iter().map(|(backend, _)| *backend).collect()),
+            };
+            rules.push(rule(balancer, vip, mapping, service)?);
+        }
+    }
+    Ok(rules)
+}
+
+/// How people know a load balancer.
+pub fn label(balancer: &LoadBalancer) -> String {
+    if balancer.name.is_empty() { balancer.id.to_string() } else { balancer.name.clone() }
+}
+
+fn rule(balancer: &LoadBalancer, vip: Ip, mapping: &LoadBalancerPortMapping, service: Service) -> Result<RuleSpec, CompileError> {
+    let number = mapping.protocol.number().and_then(|number| u8::try_from(number).ok());
+    let protocol = number.ok_or_else(|| CompileError::new("Protocol", format!("{} is no protocol of IP", mapping.protocol)))?;
+    let conditions = Conditions {
+        protocols: vec![protocol],
+        destinations: vec![AddressMatch::host(vip)],
+        destination_ports: vec![mapping.external_port..=mapping.external_port],
+        ..Conditions::default()
+    };
+    // The id besides: several load balancers may have one name.
+    let at = std::net::SocketAddr::new(IpAddr::from(vip), mapping.external_port);
+    let name = format!("{} {} {} {at}", label(balancer), balancer.id, mapping.protocol);
+    Ok(RuleSpec::new(name, priority::ENDPOINT, conditions, Action::Redirect(Arc::new(service))))
+}
+
+/// What a Windows build does not do for this origin, or does wrong.
+fn is_left_out(balancer: &LoadBalancer, origin: Origin, around: &Surroundings<'_>) -> bool {
+    let is_node_port = balancer.frontend_vips.is_empty();
+    match origin {
+        Origin::Node if is_node_port => around.limits.contains(&Limit::NodePortNotFromNode),
+        Origin::Node => around.limits.contains(&Limit::NodeCannotReachServices),
+        Origin::Pod => false,
+        Origin::Outside => is_node_port && around.mode == Mode::Overlay && around.defects.contains(&Defect::OverlayNodePort),
+    }
+}
+
+/// The virtual addresses: those that are named, or the node's own of one family.
+fn frontends(balancer: &LoadBalancer, origin: Origin, around: &Surroundings<'_>) -> Result<Vec<Ip>, CompileError> {
+    if !balancer.frontend_vips.is_empty() {
+        return balancer.frontend_vips.iter().map(|vip| address("FrontendVIPs", vip).map(Ip::from)).collect();
+    }
+    let v4 = !balancer.flags.has(LoadBalancerFlags::IPV6);
+    // What the node sends to itself never leaves it, unless it is led out under another name.
+    let own = if origin == Origin::Node { around.aliases } else { around.node };
+    Ok(own.iter().copied().filter(|address| address.is_v4() == v4 && !address.is_link_local()).collect())
+}
+
+fn source_vip(balancer: &LoadBalancer) -> Result<Option<Ip>, CompileError> {
+    match balancer.source_vip.as_str() {
+        "" => Ok(None),
+        text => address("SourceVIP", text).map(|vip| Some(Ip::from(vip))),
+    }
+}
+
+/// The backends of one family, each with whether it is on this node.
+fn candidates(mapping: &LoadBalancerPortMapping, places: &[Place], vip: Ip, extras: &Extras) -> Vec<(Backend, bool)> {
+    let of_family = |place: &Place| place.addresses.iter().copied().find(|address| address.is_v4() == vip.is_v4());
+    let backend = |place: &Place| {
+        let port = extras.ports.get(&place.id).copied().unwrap_or(mapping.internal_port);
+        Some((Backend { address: of_family(place)?, port }, place.local))
+    };
+    places.iter().filter_map(backend).collect()
+}
+
+fn distribution(mapping: &LoadBalancerPortMapping) -> Distribution {
+    match mapping.distribution_type {
+        DistributionType::SourceIp => Distribution::TwoTuple,
+        DistributionType::SourceIpProtocol => Distribution::ThreeTuple,
+        _ => Distribution::FiveTuple,
+    }
+}
+
+fn affinity(mapping: &LoadBalancerPortMapping, extras: &Extras, around: &Surroundings<'_>) -> Option<Duration> {
+    let asked = mapping.distribution_type != DistributionType::None && !around.limits.contains(&Limit::AffinityTimeoutIgnored);
+    asked.then(|| extras.affinity.unwrap_or(AFFINITY))
+}
+
+/// What becomes of the client's address.
+fn masquerade(
+    balancer: &LoadBalancer,
+    backends: &[(Backend, bool)],
+    origin: Origin,
+    vip: Ip,
+    source: Option<Ip>,
+    around: &Surroundings<'_>,
+) -> Option<Masquerade> {
+    let dsr = balancer.flags.has(LoadBalancerFlags::DSR);
+    let source = source.filter(|source| source.is_v4() == vip.is_v4());
+    let node = around.node.iter().copied().find(|address| address.is_v4() == vip.is_v4() && !address.is_link_local());
+    let all_here = backends.iter().all(|(_, local)| *local) && !around.limits.contains(&Limit::LocalPolicyNeedsDsr);
+    let always = match origin {
+        Origin::Pod => !dsr && source.is_some(),
+        Origin::Node => around.mode == Mode::Overlay && source.is_some(),
+        Origin::Outside => !dsr && !all_here,
+    };
+    Some(Masquerade { pool: around.pool, address: source.or(node)?, always })
+}
+
+/// A port at every address of the node, of one family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NodePort {
+    /// The protocol number.
+    pub protocol: u8,
+    /// The port.
+    pub port: u16,
+    /// Whether at the node's IPv4 addresses; if not, at the others.
+    pub v4: bool,
+}
+
+/// The ports of the node that a load balancer is at.
+pub fn node_ports(balancer: &LoadBalancer) -> impl Iterator<Item = NodePort> + '_ {
+    let v4 = !balancer.flags.has(LoadBalancerFlags::IPV6);
+    let of_node = balancer.frontend_vips.is_empty().then_some(&balancer.port_mappings).into_iter().flatten();
+    let number = |mapping: &LoadBalancerPortMapping| mapping.protocol.number().and_then(|number| u8::try_from(number).ok());
+    of_node.filter_map(move |mapping| Some(NodePort { protocol: number(mapping)?, port: mapping.external_port, v4 }))
+}
+
+/// Answers for a source address, where backends ask for its hardware address. An endpoint that has the address answers first.
+pub fn answers(source: Ip, network: &Network, site: &Site) -> Result<Vec<Placed>, CompileError> {
+    let adapter = site.adapter()?;
+    let (realm, mac) = match Mode::of(network)? {
+        Mode::Overlay => (Realm::Own, super::network::overlay(network, adapter.addresses.first().map(IpNet::addr))?.router_mac),
+        _ => (Realm::Wire, adapter.mac),
+    };
+    let rule = |mac| {
+        RuleSpec::new(
+            format!("{} source {source}", super::network::label(network)),
+            priority::GATEWAY,
+            Conditions::to(source),
+            Action::Answer(mac),
+        )
+    };
+    let mut rules = vec![Placed::new(realm, Stage::NeighbourOut, rule(mac))];
+    if realm == Realm::Wire && !adapter.node_addresses().any(|own| own == source) {
+        rules.push(Placed::new(Realm::Wire, Stage::NeighbourIn, rule(adapter.mac)));
+    }
+    Ok(rules)
+}
