@@ -18,6 +18,11 @@ const PORT: u16 = 7000;
 /// A server listens on several ports in turn, so that a client does not run out of its own.
 const PORTS: u16 = 16;
 
+/// The ports of servers.
+pub(crate) fn ports() -> std::ops::Range<u16> {
+    PORT..PORT + PORTS
+}
+
 /// What a datagram carries.
 const PAYLOAD: usize = 64;
 

@@ -39,6 +39,12 @@ pub(crate) fn prepare(namespace: &Namespace) -> Result<(), String> {
     namespace.run(set).and_then(|outcome| outcome).map_err(|error| error.to_string())
 }
 
+/// Lets a namespace route.
+pub(crate) fn let_forward(namespace: &Namespace) -> Result<(), String> {
+    let set = || Key::global("ipv4.ip_forward").write("1");
+    namespace.run(set).and_then(|outcome| outcome).map_err(|error| error.to_string())
+}
+
 /// Makes a pod: a namespace with an `eth0`, whose other end is a link with the pod's name in the node.
 pub(crate) fn pod(name: &str, node: &str, address: &str, mtu: u16) -> Result<Namespace, String> {
     let pod = namespace(name)?;

@@ -16,7 +16,7 @@ use crate::process::{self, Daemon};
 use crate::system::System;
 
 /// The port of iperf3's server.
-const STREAM_PORT: u16 = 5201;
+pub(crate) const STREAM_PORT: u16 = 5201;
 
 /// How much longer than planned a test may take.
 const GRACE: Duration = Duration::from_secs(15);

@@ -54,7 +54,14 @@ pub(crate) const ROWS: &[Row] = &[
     two_nodes("connections, pinned", Load::Connections, Placement::Same, Some(0.27), Some(0.40), ""),
     two_nodes("connections, free", Load::Connections, Placement::Free, Some(0.38), Some(0.55), ""),
     two_nodes("UDP, 64 bytes", Load::Datagrams, Placement::Split, None, None, ""),
+    service("1 stream", Load::Streams(1), Placement::Free, Some(0.60), Some(0.75)),
+    service("connections, pinned", Load::Connections, Placement::Same, Some(0.28), Some(0.45)),
+    service("connections, free", Load::Connections, Placement::Free, Some(0.55), Some(0.75)),
 ];
+
+const fn service(name: &'static str, load: Load, placement: Placement, floor: Option<f64>, stretch: Option<f64>) -> Row {
+    Row { topology: Topology::Service, ..same_node(name, load, placement, floor, stretch, "") }
+}
 
 const fn same_node(
     name: &'static str,

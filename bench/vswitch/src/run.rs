@@ -20,7 +20,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     let mut report = Report::new(options);
     let rows: Vec<Row> = ROWS.iter().copied().filter(|row| options.wants(&row.name())).collect();
     let progress = Progress::new(rows.len() * SUBJECTS * options.rounds());
-    for topology in [Topology::SameNode, Topology::TwoNodes] {
+    for topology in [Topology::SameNode, Topology::TwoNodes, Topology::Service] {
         let rows: Vec<Row> = rows.iter().copied().filter(|row| row.topology == topology).collect();
         if !rows.is_empty() {
             report.outcomes.extend(measure_topology(topology, &rows, options, &progress, &mut report.notes));

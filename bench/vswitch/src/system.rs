@@ -1,8 +1,10 @@
 //! What is measured: two pods with a switch between them, or two nodes with a switch each.
 
 pub(crate) mod kernel;
+pub(crate) mod nftables;
 pub(crate) mod open_vswitch;
 pub(crate) mod ours;
+pub(crate) mod service;
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -31,6 +33,8 @@ pub(crate) enum Topology {
     SameNode,
     /// On two nodes, with VXLAN between them.
     TwoNodes,
+    /// On one node, the second behind a Service.
+    Service,
 }
 
 impl Topology {
@@ -39,6 +43,7 @@ impl Topology {
         match self {
             Self::SameNode => "same node",
             Self::TwoNodes => "two nodes, VXLAN",
+            Self::Service => "Service",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use super::{INNER_MTU, System, Topology, VNI};
+use super::{INNER_MTU, System, Topology, VNI, nftables, service};
 use crate::links::{self, ip};
 
 /// The port that IANA has given to VXLAN.
@@ -13,6 +13,7 @@ pub(crate) fn set_up(topology: Topology) -> Result<System, String> {
     match topology {
         Topology::SameNode => same_node(),
         Topology::TwoNodes => two_nodes(),
+        Topology::Service => service(),
     }
 }
 
@@ -26,6 +27,25 @@ fn same_node() -> Result<System, String> {
         ip(&format!("-n {node} link set dev {pod} master br0"))?;
     }
     Ok(System { client, server, address: Ipv4Addr::new(10, 244, 1, 12), nodes: Vec::new(), daemons: Vec::new() })
+}
+
+/// Routed pods, as Services are a matter of the node's routing.
+fn service() -> Result<System, String> {
+    let node = "k-svc";
+    let namespace = links::namespace(node)?;
+    links::let_forward(&namespace)?;
+    let mut pods = Vec::new();
+    for (number, pod) in (1..).zip(["k-svc1", "k-svc2"]) {
+        let address = format!("10.244.1.1{number}");
+        pods.push(links::pod(pod, node, &format!("{address}/32"), 1500)?);
+        ip(&format!("-n {node} address add 10.244.1.1/32 dev {pod}"))?;
+        ip(&format!("-n {node} route add {address}/32 dev {pod}"))?;
+        ip(&format!("-n {pod} route add 10.244.1.1/32 dev eth0"))?;
+        ip(&format!("-n {pod} route add default via 10.244.1.1"))?;
+    }
+    nftables::load(node, &service::frontends(), "10.244.1.12")?;
+    let [client, server] = <[_; 2]>::try_from(pods).map_err(|_| "two pods were to be made")?;
+    Ok(System { client, server, address: service::VIP, nodes: Vec::new(), daemons: Vec::new() })
 }
 
 fn two_nodes() -> Result<System, String> {

@@ -22,6 +22,7 @@ pub(crate) fn set_up(topology: Topology) -> Result<System, String> {
     match topology {
         Topology::SameNode => same_node(),
         Topology::TwoNodes => two_nodes(),
+        Topology::Service => Err("it has no Services".to_owned()),
     }
 }
 

@@ -11,7 +11,7 @@ use hcn::{Guid, Hcn, Kind};
 use host::namespace::{self, Namespace};
 use serde_json::{Value, json};
 
-use super::{System, Topology, VNI, make_directory, wait_for, with_log};
+use super::{System, Topology, VNI, make_directory, service, wait_for, with_log};
 use crate::links;
 use crate::options::Options;
 use crate::process::Daemon;
@@ -22,6 +22,7 @@ pub(crate) fn set_up(topology: Topology, options: &Options) -> Result<System, St
     match topology {
         Topology::SameNode => same_node(options),
         Topology::TwoNodes => two_nodes(options),
+        Topology::Service => service(options),
     }
 }
 
@@ -32,9 +33,28 @@ fn same_node(options: &Options) -> Result<System, String> {
     links::ip("-n t-node route add default via 192.168.0.254")?;
     let node = Node::start("t-node", &node, options)?;
     let network = node.create(Kind::Network, None, &bridge_network())?;
-    let client = node.pod(network, "pod1", "10.244.1.11", "10.244.1.1")?;
-    let server = node.pod(network, "pod2", "10.244.1.12", "10.244.1.1")?;
+    let (client, _) = node.pod(network, "pod1", "10.244.1.11", "10.244.1.1")?;
+    let (server, _) = node.pod(network, "pod2", "10.244.1.12", "10.244.1.1")?;
     Ok(System { client, server, address: Ipv4Addr::new(10, 244, 1, 12), nodes: Vec::new(), daemons: node.daemons })
+}
+
+fn service(options: &Options) -> Result<System, String> {
+    links::namespace("s-out")?;
+    let node = links::namespace("s-node")?;
+    links::wire([("s-node", Some("192.168.0.1/24")), ("s-out", Some("192.168.0.254/24"))])?;
+    links::ip("-n s-node route add default via 192.168.0.254")?;
+    let node = Node::start("s-node", &node, options)?;
+    let network = node.create(Kind::Network, None, &bridge_network())?;
+    let (client, first) = node.pod(network, "pod1", "10.244.1.11", "10.244.1.1")?;
+    let (server, second) = node.pod(network, "pod2", "10.244.1.12", "10.244.1.1")?;
+    let frontends = service::frontends();
+    let ports: Vec<u16> = frontends.iter().map(|front| front.port).collect();
+    node.create(Kind::LoadBalancer, None, &load_balancer(service::VIP, &ports, &[second]))?;
+    for number in 0..service::OTHERS {
+        let front = service::other_frontend(number);
+        node.create(Kind::LoadBalancer, None, &load_balancer(front.address, &[front.port], &[first, second]))?;
+    }
+    Ok(System { client, server, address: service::VIP, nodes: Vec::new(), daemons: node.daemons })
 }
 
 fn two_nodes(options: &Options) -> Result<System, String> {
@@ -46,7 +66,7 @@ fn two_nodes(options: &Options) -> Result<System, String> {
         let number = index + 1;
         let node = Node::start(name, namespace, options)?;
         let network = node.create(Kind::Network, None, &overlay_network(number, 3 - number))?;
-        pods.push(node.pod(network, "pod", &format!("10.244.{number}.11"), &format!("10.244.{number}.1"))?);
+        pods.push(node.pod(network, "pod", &format!("10.244.{number}.11"), &format!("10.244.{number}.1"))?.0);
         daemons.extend(node.daemons);
     }
     let [client, server] = <[_; 2]>::try_from(pods).map_err(|_| "two pods were to be made")?;
@@ -84,7 +104,7 @@ impl Node {
     }
 
     /// Makes an endpoint in a namespace of its own.
-    fn pod(&self, network: Guid, name: &str, address: &str, gateway: &str) -> Result<Namespace, String> {
+    fn pod(&self, network: Guid, name: &str, address: &str, gateway: &str) -> Result<(Namespace, Guid), String> {
         let endpoint = self.create(Kind::Endpoint, Some(network), &endpoint(name, address, gateway))?;
         let id = self.create(Kind::Namespace, None, &json!({"Type": "Host", "Name": name, "SchemaVersion": {"Major": 2, "Minor": 0}}))?;
         let attach = json!({"ResourceType": "Endpoint", "RequestType": "Add", "Settings": {"EndpointId": endpoint.to_string()}});
@@ -94,7 +114,7 @@ impl Node {
         wait_for("the pod's namespace", || namespace::open(&path).is_ok()).map_err(|error| self.explained(&error))?;
         let pod = namespace::open(&path).map_err(|error| error.to_string())?;
         links::prepare(&pod)?;
-        Ok(pod)
+        Ok((pod, endpoint))
     }
 
     fn explained(&self, error: &str) -> String {
@@ -121,6 +141,18 @@ fn bridge_network() -> Value {
             "IpAddressPrefix": "10.244.1.0/24",
             "Routes": [{"NextHop": "10.244.1.1", "DestinationPrefix": "0.0.0.0/0"}],
         }]}],
+        "SchemaVersion": {"Major": 2, "Minor": 0},
+    })
+}
+
+/// A Service at some ports of an address, with the same ports at its backends.
+fn load_balancer(vip: Ipv4Addr, ports: &[u16], backends: &[Guid]) -> Value {
+    let mapping = |port: &u16| json!({"Protocol": 6, "InternalPort": port, "ExternalPort": port});
+    json!({
+        "HostComputeEndpoints": backends.iter().map(Guid::to_string).collect::<Vec<_>>(),
+        "FrontendVIPs": [vip.to_string()],
+        "PortMappings": ports.iter().map(mapping).collect::<Vec<_>>(),
+        "Flags": 1,
         "SchemaVersion": {"Major": 2, "Minor": 0},
     })
 }
