@@ -1,5 +1,6 @@
 //! What is remembered about packets that belong together.
 
+pub(crate) mod affinity;
 pub(crate) mod connection;
 pub(crate) mod entry;
 pub(crate) mod expiry;

@@ -4,7 +4,7 @@
 //! ports *towards one destination*, and there every owner may take no more than what it would leave to the others: a newcomer
 //! always finds as much as the greediest has.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 
 use wire::Ip;
@@ -41,7 +41,7 @@ pub(crate) struct Destination {
 
 #[derive(Debug, Default)]
 struct Taken {
-    total: usize,
+    ports: HashSet<u16>,
     by_owner: HashMap<PortId, usize>,
 }
 
@@ -76,50 +76,49 @@ impl NatPool {
         self.spec = spec;
     }
 
-    /// Takes a port for an owner. `is_free` says whether the port is free towards the destination; `chance` is where to begin.
+    /// Takes a port for an owner that nobody has towards the destination, and that `is_free` besides; `chance` is where to begin.
     pub(crate) fn take(&mut self, wish: &Wish, chance: u64, is_free: impl Fn(u16) -> bool) -> Option<Lease> {
         let Wish { pool, destination, owner, most } = *wish;
         let (first, last) = (*self.spec.ports.start(), *self.spec.ports.end());
         let size = usize::from(last.checked_sub(first)?) + 1;
         let taken = self.destinations.get(&destination);
-        let (total, own) = taken.map_or((0, 0), |taken| (taken.total, taken.by_owner.get(&owner).copied().unwrap_or(0)));
+        let (total, own) = taken.map_or((0, 0), |taken| (taken.ports.len(), taken.by_owner.get(&owner).copied().unwrap_or(0)));
         let share = most.map_or(usize::MAX, usize::from).min(size.saturating_sub(total));
         if own >= share {
             return None;
         }
         let start = mix(chance) as usize % size;
         let tries = (TRIES as usize).min(size);
-        let port = (0..tries).map(|step| first + ((start + step) % size) as u16).find(|port| is_free(*port))?;
+        let is_taken = |port: &u16| taken.is_some_and(|taken| taken.ports.contains(port));
+        let port = (0..tries).map(|step| first + ((start + step) % size) as u16).find(|port| !is_taken(port) && is_free(*port))?;
         let taken = self.destinations.entry(destination).or_default();
-        taken.total += 1;
+        taken.ports.insert(port);
         *taken.by_owner.entry(owner).or_default() += 1;
         Some(Lease { pool, destination, port, owner })
     }
 
     pub(crate) fn give_back(&mut self, lease: &Lease) {
         let Some(taken) = self.destinations.get_mut(&lease.destination) else { return };
-        taken.total = taken.total.saturating_sub(1);
+        taken.ports.remove(&lease.port);
         if let Some(own) = taken.by_owner.get_mut(&lease.owner) {
             *own -= 1;
             if *own == 0 {
                 taken.by_owner.remove(&lease.owner);
             }
         }
-        if taken.total == 0 {
+        if taken.ports.is_empty() {
             self.destinations.remove(&lease.destination);
         }
     }
 
     /// How many ports are taken, over all destinations.
     pub fn taken(&self) -> usize {
-        self.destinations.values().map(|taken| taken.total).sum()
+        self.destinations.values().map(|taken| taken.ports.len()).sum()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use super::*;
 
     const TO: Destination = Destination { source: Ip::v4(1), address: Ip::v4(2), port: 80, protocol: 6 };
@@ -131,12 +130,7 @@ mod tests {
     #[test]
     fn a_flood_leaves_as_much_as_it_takes() {
         let mut pool = NatPool::new(NatPoolSpec { ports: 1000..=1099 });
-        let mut used = HashSet::new();
-        let mut take = |owner: u32, chance: u64| {
-            let lease = pool.take(&wish(owner), chance, |port| !used.contains(&port));
-            used.extend(lease.map(|lease| lease.port));
-            lease
-        };
+        let mut take = |owner: u32, chance: u64| pool.take(&wish(owner), chance, |_| true);
         let greedy = (0..200).filter(|n| take(1, *n).is_some()).count();
         assert_eq!(greedy, 50);
         assert!((0..25).all(|n| take(2, n).is_some()), "the newcomer has its share");

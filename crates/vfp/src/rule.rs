@@ -81,6 +81,8 @@ impl Rule {
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     last: u32,
+    /// At how many it looks which of them are still in force.
+    tidy_at: usize,
     rules: HashMap<RuleId, Weak<Rule>>,
 }
 
@@ -88,6 +90,11 @@ impl Registry {
     pub(crate) fn register(&mut self, place: Place, spec: RuleSpec) -> Arc<Rule> {
         self.last = self.last.wrapping_add(1).max(1);
         let id = RuleId(self.last);
+        // Rules that change one at a time leave their old selves behind.
+        if self.rules.len() >= self.tidy_at {
+            self.tidy();
+            self.tidy_at = 2 * self.rules.len().max(1024);
+        }
         let rule = Arc::new(Rule { id, place, spec, packets: AtomicU64::new(0), bytes: AtomicU64::new(0) });
         self.rules.insert(id, Arc::downgrade(&rule));
         rule

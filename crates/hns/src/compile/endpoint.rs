@@ -127,7 +127,7 @@ pub fn port(endpoint: &Endpoint, network: &Network, site: &Site) -> Result<PortS
     let mode = Mode::of(network)?;
     let (mac, addresses) = (hardware_address(endpoint)?, addresses(endpoint)?);
     let strict = matches!(mode, Mode::L2Bridge | Mode::L2Tunnel | Mode::Overlay);
-    let mut layers = vec![guard::layer(mac, if strict { &addresses } else { &[] })];
+    let mut layers = guard::layers(mac, if strict { &addresses } else { &[] });
     layers.extend(site.services.map(super::service_layer));
     if mode.has_adapter() {
         layers.extend(outbound_nat::layer(&endpoint.policies, &super::network::prefixes(network)?, site)?);

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
-use wire::{Encapsulation, FlowId, MacAddress};
+use wire::{Encapsulation, FlowId, Ip, MacAddress};
 
 use super::table::{Seen, SlotId};
 use crate::domain::DomainId;
@@ -72,6 +72,8 @@ pub(crate) struct Connection {
     pub(crate) domain: DomainId,
     /// The underlay that routed it, if one did.
     pub(crate) routed: Option<UnderlayId>,
+    /// The address it was forwarded to, if that is not its destination.
+    pub(crate) towards: Option<Ip>,
     pub(crate) memory: Memory,
     /// The ports it came from and went to, with their generations when it was last found to be allowed.
     pub(crate) ports: [PortId; 2],
@@ -116,6 +118,11 @@ impl Connection {
     /// The port whose share it counts against.
     pub(crate) fn owner(&self) -> PortId {
         self.forward.scope.port
+    }
+
+    /// Whether it is translated and goes back to the port it came from.
+    pub(crate) fn is_turned(&self) -> bool {
+        self.forward.scope.port == self.reply.scope.port && self.reply.scope.id != self.forward.scope.id.reverse()
     }
 
     pub(crate) fn is_answered(&self) -> bool {

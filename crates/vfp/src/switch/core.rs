@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{Flows, Limits};
 use crate::counters::SwitchCounters;
 use crate::domain::{Domain, DomainId};
+use crate::flow::affinity::Affinities;
 use crate::flow::connection::{Connection, ConnectionId, Connections};
 use crate::flow::expiry::Timeouts;
 use crate::fragment::Fragments;
@@ -16,6 +17,9 @@ use crate::rule::Registry;
 use crate::table::{SharedTable, TableId};
 use crate::time::Instant;
 use crate::underlay::{Underlay, UnderlayId};
+
+/// How many clients of services are remembered at most. All are looked at when a sweep has come around, so there is an end.
+const AFFINITIES: usize = 65_536;
 
 /// A port in force.
 #[derive(Debug)]
@@ -34,6 +38,7 @@ pub(crate) struct Core {
     pub(crate) tables: HashMap<TableId, SharedTable>,
     pub(crate) registry: Registry,
     pub(crate) connections: Connections,
+    pub(crate) affinities: Affinities,
     pub(crate) fragments: Fragments,
     pub(crate) timeouts: Timeouts,
     pub(crate) counters: SwitchCounters,
@@ -55,6 +60,7 @@ impl Core {
             tables: HashMap::new(),
             registry: Registry::default(),
             connections: Connections::new(limits.connections, seed),
+            affinities: Affinities::new(limits.connections.min(AFFINITIES), seed),
             fragments: Fragments::default(),
             timeouts,
             counters: SwitchCounters::default(),

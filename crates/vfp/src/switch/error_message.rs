@@ -1,6 +1,7 @@
 //! ICMP errors: those that arrive about translated packets, and those that the switch sends itself.
 
 use wire::icmp::{self, Problem};
+use wire::number::protocol;
 use wire::{Embedded, Encapsulation, FlowId, Frame, Headers, segment};
 
 use super::core::Core;
@@ -38,7 +39,9 @@ impl Switch {
         let returned = self.core().return_error(&packet, &embedded);
         match returned {
             None => self.walk(now, port, frame, *headers, encapsulation, sink),
-            Some(Err(End::Drop(reason, rule))) => Verdict { outcome: Outcome::Dropped(reason), rule, tier: Tier::Connection },
+            Some(Err(End::Drop(reason, rule) | End::Refuse(reason, rule))) => {
+                Verdict { outcome: Outcome::Dropped(reason), rule, tier: Tier::Connection }
+            }
             Some(Err(End::Unresolved(underlay, next_hop))) => {
                 sink.resolve(underlay, next_hop, port, frame);
                 Verdict::drop(DropReason::NoNeighbour)
@@ -70,13 +73,34 @@ impl Switch {
         // The switch has no address of its own, so it speaks in the name of the packet's destination.
         let (from, mac) = (headers.id.destination, headers.destination_mac);
         let problem = Problem::TooLarge { mtu: decided.mtu };
+        self.tell(port, encapsulation, sink, |answer| icmp::error(frame.bytes(), headers, problem, from, mac, answer));
+        Verdict { outcome: Outcome::Dropped(DropReason::PacketTooBig), rule: decided.rule, tier: decided.tier }
+    }
+
+    /// Tells the sender of a packet that nobody will answer it, as whom it was sent to would.
+    pub(super) fn refuse(
+        &self,
+        frame: &Frame,
+        headers: &Headers,
+        port: PortId,
+        encapsulation: Option<&Encapsulation>,
+        sink: &mut impl Sink,
+    ) {
+        let (from, mac) = (headers.id.destination, headers.destination_mac);
+        self.tell(port, encapsulation, sink, |answer| match headers.id.protocol {
+            protocol::TCP => wire::tcp_reset(frame.bytes(), headers, answer),
+            _ => icmp::error(frame.bytes(), headers, Problem::PortUnreachable, from, mac, answer),
+        });
+    }
+
+    /// Sends what the switch itself has to say back to where a packet came from, if there is something to be said.
+    fn tell(&self, port: PortId, encapsulation: Option<&Encapsulation>, sink: &mut impl Sink, make: impl FnOnce(&mut Frame) -> bool) {
         let mut answer = std::mem::take(sink.scratch());
-        if icmp::error(frame.bytes(), headers, problem, from, mac, &mut answer) {
+        if make(&mut answer) {
             self.core().counters.errors_sent += 1;
             self.send(&Egress { port, encapsulation: encapsulation.copied() }, &mut answer, sink);
         }
         *sink.scratch() = answer;
-        Verdict { outcome: Outcome::Dropped(DropReason::PacketTooBig), rule: decided.rule, tier: decided.tier }
     }
 
     fn cut(&self, decided: &Decided, frame: &mut Frame, headers: &Headers, sink: &mut impl Sink) -> bool {
@@ -121,12 +145,12 @@ impl Core {
 
     fn carry_error(&mut self, packet: &Packet<'_>, connection: u32, way: Way, id: FlowId) -> Result<Decided, End> {
         let mut facts = Facts::first(self, packet)?;
-        facts.subject.id = id;
+        facts.restored = Some(id);
         facts.connection = Some(connection);
         match way {
             Way::Reply => facts.returning(self, connection),
             // It leaves as the packets of its connection do.
-            Way::Forward => facts.routed = self.connections.get(connection).and_then(|connection| connection.routed),
+            Way::Forward => facts.following(self, connection),
         }
         let egress = self.travel(packet, &mut facts, Way::Reply)?;
         if !packet.trial {

@@ -47,7 +47,7 @@ pub(super) fn flooded(copies: Result<Vec<Copy>, End>) -> Verdict {
     match copies {
         Ok(copies) if copies.is_empty() => Verdict::drop(DropReason::GroupNotForwarded),
         Ok(copies) => Verdict { outcome: Outcome::Flooded(copies.len() as u32), rule: RuleId::NONE, tier: Tier::New },
-        Err(End::Drop(reason, rule)) => Verdict { outcome: Outcome::Dropped(reason), rule, tier: Tier::New },
+        Err(End::Drop(reason, rule) | End::Refuse(reason, rule)) => Verdict { outcome: Outcome::Dropped(reason), rule, tier: Tier::New },
         Err(End::Unresolved(..)) => Verdict::drop(DropReason::GroupNotForwarded),
     }
 }

@@ -64,7 +64,7 @@ impl Switch {
 
 pub(super) fn dropped(end: End) -> Verdict {
     match end {
-        End::Drop(reason, rule) => Verdict { outcome: Outcome::Dropped(reason), rule, tier: Tier::New },
+        End::Drop(reason, rule) | End::Refuse(reason, rule) => Verdict { outcome: Outcome::Dropped(reason), rule, tier: Tier::New },
         End::Unresolved(..) => Verdict::drop(DropReason::NoRoute),
     }
 }

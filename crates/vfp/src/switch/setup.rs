@@ -90,6 +90,7 @@ impl Switch {
         let own: Vec<_> =
             core.connections.iter().filter(|(_, connection)| connection.ports.contains(&id)).map(|(number, _)| number).collect();
         own.into_iter().for_each(|number| core.end(number, &self.flows));
+        core.affinities.forget(id);
         drop(port);
         core.registry.tidy();
         self.touch(id);

@@ -90,7 +90,7 @@ impl Core {
 
 fn ended(end: End, tier: Tier) -> Verdict {
     match end {
-        End::Drop(reason, rule) => Verdict { outcome: Outcome::Dropped(reason), rule, tier },
+        End::Drop(reason, rule) | End::Refuse(reason, rule) => Verdict { outcome: Outcome::Dropped(reason), rule, tier },
         End::Unresolved(..) => Verdict::drop(DropReason::NoNeighbour),
     }
 }

@@ -22,6 +22,7 @@ impl Switch {
         let around = to >= numbers.end;
         if around {
             core.fragments.sweep(now);
+            core.affinities.sweep(now);
         }
         core.swept = if around { 0 } else { to };
         around

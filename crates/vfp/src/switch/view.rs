@@ -183,6 +183,12 @@ impl Switch {
         (core.connections.len(), core.connections.capacity())
     }
 
+    /// How many clients of services are remembered with their backends, and how many can be.
+    pub fn affinity_usage(&self) -> (usize, usize) {
+        let core = self.core();
+        (core.affinities.len(), core.affinities.capacity())
+    }
+
     /// How many ports a pool has given out, over all destinations.
     pub fn pool_usage(&self, id: PoolId) -> Option<usize> {
         self.core().pools.get(&id).map(NatPool::taken)

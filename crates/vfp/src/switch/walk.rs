@@ -5,9 +5,11 @@
 
 mod act;
 mod facts;
+mod redirect;
+mod source;
 
 use wire::number::{protocol, tcp_flag};
-use wire::{Encapsulation, FlowId, Fragment, Frame, Headers, Ip, Kind};
+use wire::{Encapsulation, FlowId, Fragment, Frame, Headers, Ip, Kind, MacAddress};
 
 pub(super) use self::facts::Facts;
 use super::core::Core;
@@ -29,6 +31,8 @@ use crate::verdict::{DropReason, Egress, Outcome, Tier, Verdict};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Drop(DropReason, RuleId),
+    /// As above, and the sender is told.
+    Refuse(DropReason, RuleId),
     Unresolved(UnderlayId, Ip),
 }
 
@@ -99,6 +103,10 @@ impl Switch {
                 Verdict { outcome: Outcome::Forwarded(decided.egress), rule: decided.rule, tier: decided.tier }
             }
             Err(End::Drop(reason, rule)) => Verdict { outcome: Outcome::Dropped(reason), rule, tier: Tier::New },
+            Err(End::Refuse(reason, rule)) => {
+                self.refuse(frame, &headers, port, encapsulation, sink);
+                Verdict { outcome: Outcome::Dropped(reason), rule, tier: Tier::New }
+            }
             Err(End::Unresolved(underlay, next_hop)) => {
                 sink.resolve(underlay, next_hop, port, frame);
                 Verdict::drop(DropReason::NoNeighbour)
@@ -167,7 +175,7 @@ impl Switch {
         let (forward, reply) = (connection.forward.scope, connection.reply.scope);
         facts.within(id, connection);
         if way == Way::Reply {
-            facts.subject.id = forward.id.reverse();
+            facts.restored = Some(forward.id.reverse());
             facts.returning(core, id);
         }
         let egress = core.travel(packet, &mut facts, way)?;
@@ -231,6 +239,9 @@ impl Switch {
         let ports = [packet.port, found.decided.egress.port];
         let Headers { source_mac, destination_mac, ether_type, .. } = *packet.headers;
         core.counters.connections_made += 1;
+        if let (Some((client, timeout)), Some(backend)) = (found.facts.loyal, found.facts.memory.backend) {
+            core.affinities.note(client, backend, timeout, packet.now);
+        }
         Ok(core.connections.insert(Connection {
             forward: Side::new(forward),
             reply: Side::new(reply),
@@ -240,6 +251,7 @@ impl Switch {
             encapsulation: packet.encapsulation.copied(),
             domain: found.facts.domain,
             routed: found.facts.routed,
+            towards: found.facts.towards,
             memory: found.facts.memory,
             ports,
             generations: ports.map(|port| self.generation(port)),
@@ -370,9 +382,12 @@ impl Core {
     /// The whole way of a packet: out of one port, through a domain, into another port.
     fn journey(&mut self, port: PortId, facts: &mut Facts, way: Way) -> Result<Egress, End> {
         self.layers(port, Direction::Out, facts, way)?;
+        facts.subject.id = facts.restored.unwrap_or(facts.subject.id);
+        let before = (facts.subject.source_mac, facts.subject.destination_mac);
         let egress = self.forward(facts)?;
         self.note_visit(port, egress.port, facts);
         self.leave(port, egress.port, facts)?;
+        self.turn(port, egress.port, before, facts);
         self.layers(egress.port, Direction::In, facts, way)?;
         Ok(egress)
     }
@@ -402,7 +417,7 @@ impl Core {
         let (Some(source), Some(target)) = (self.port(from), self.port(to)) else {
             return Err(End::Drop(DropReason::PortGone, facts.decisive));
         };
-        if from == to && !source.spec.hairpin && target.spec.kind != PortKind::Tunnel {
+        if from == to && !source.spec.hairpin && !facts.may_turn && target.spec.kind != PortKind::Tunnel {
             return Err(End::Drop(DropReason::SamePort, facts.decisive));
         }
         if source.spec.kind == PortKind::Tunnel && target.spec.kind == PortKind::Tunnel {
@@ -414,6 +429,15 @@ impl Core {
             facts.subject.source_mac = mac;
         }
         Ok(())
+    }
+
+    /// What goes back to the NIC it came from must look as if another had sent it. `before` is what its frame addresses were.
+    fn turn(&self, from: PortId, to: PortId, before: (MacAddress, MacAddress), facts: &mut Facts) {
+        let Some(nic) = self.port(to).filter(|port| from == to && facts.may_turn && port.spec.kind == PortKind::Nic) else { return };
+        facts.subject.destination_mac = nic.spec.mac;
+        if facts.subject.source_mac == before.0 {
+            facts.subject.source_mac = before.1;
+        }
     }
 
     /// Gives back what a walk took that is not going to be remembered.

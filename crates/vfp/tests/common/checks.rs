@@ -11,13 +11,15 @@ use super::{Past, RECENT, World};
 struct Books {
     counters: SwitchCounters,
     connections: usize,
+    affinities: usize,
     leases: Option<usize>,
 }
 
 impl World {
     fn books(&self) -> Books {
         let (connections, _) = self.switch.connection_usage();
-        Books { counters: self.switch.counters(), connections, leases: self.switch.pool_usage(self.pool) }
+        let (affinities, _) = self.switch.affinity_usage();
+        Books { counters: self.switch.counters(), connections, affinities, leases: self.switch.pool_usage(self.pool) }
     }
 
     /// How many frames the NICs have sent, and received, and how many were dropped.
@@ -73,7 +75,9 @@ impl World {
                 assert_eq!((left.len(), left[0].0.port), (1, port));
                 assert_eq!(left[0].1.bytes(), asked.bytes());
             }
-            Outcome::Dropped(DropReason::PacketTooBig) => assert!(left.len() <= 1 && left.iter().all(|(egress, _)| egress.port == port)),
+            Outcome::Dropped(DropReason::PacketTooBig | DropReason::Refused | DropReason::NoBackend) => {
+                assert!(left.len() <= 1 && left.iter().all(|(egress, _)| egress.port == port))
+            }
             Outcome::Dropped(_) => assert!(left.is_empty(), "what is dropped does not leave"),
         }
     }
@@ -103,6 +107,7 @@ impl World {
         let books = self.books();
         assert_eq!((books.connections, books.leases), (0, Some(0)));
         assert!(self.switch.flows().is_empty());
+        assert_eq!(self.switch.affinity_usage().0, 0);
     }
 }
 

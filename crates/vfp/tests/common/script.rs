@@ -13,7 +13,7 @@ mod checks;
 mod steps;
 mod topology;
 
-use vfp::{DomainId, Egress, Instant, PoolId, PortId, Sink, Switch, UnderlayId};
+use vfp::{DomainId, Egress, Instant, PoolId, PortId, Sink, Switch, TableId, UnderlayId};
 use wire::{Encapsulation, Frame, Ip, TunnelKind};
 
 use super::frames::ip;
@@ -57,6 +57,8 @@ struct World {
     other: PortId,
     underlay: UnderlayId,
     pool: PoolId,
+    /// Services that all NICs may ask.
+    table: TableId,
     /// What left last.
     recent: Vec<(Egress, Frame)>,
     /// What came last.

@@ -30,7 +30,8 @@ impl World {
     /// Policy changes, and the flows that are under way notice.
     fn change(&mut self, step: &[u8; STEP]) {
         match step[0] % 32 {
-            23 | 24 => self.change_program(step),
+            23 => self.change_program(step),
+            24 => self.change_table([step[1], step[2]]),
             25 | 26 => self.set_rule(step[1], step[2] & 1 == 0, step[3]),
             27 => self.know_gateway(pick(&[None, Some(254), Some(253)], step[1])),
             _ => self.change_underlay(step),

@@ -1,10 +1,12 @@
 //! The switch that scripts run on: two to four NICs, an uplink, a tunnel, and another virtual network.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use vfp::{
-    Action, AddressMatch, Backend, Backends, Conditions, DomainId, DomainSpec, DropReason, Flood, GroupSpec, Instant, LayerSpec, Limits,
-    NatPoolSpec, NextHop, PortId, PortKind, PortSpec, ProgramSpec, RuleSpec, Service, Stage, Switch, Timeouts, UnderlayId, UnderlaySpec,
+    Action, AddressMatch, Backend, Backends, Conditions, Distribution, DomainId, DomainSpec, DropReason, Flood, GroupSpec, Instant,
+    LayerSpec, Limits, Masquerade, NatPoolSpec, NextHop, PortId, PortKind, PortSpec, ProgramSpec, RuleSpec, Service, Stage, Switch,
+    Timeouts, UnderlayId, UnderlaySpec,
 };
 use wire::Frame;
 
@@ -41,10 +43,11 @@ fn group(name: &str, rules: Vec<RuleSpec>) -> GroupSpec {
 
 /// A layer that lets some pass and some not.
 fn acl(name: &str, bytes: [u8; 2], stateful: bool) -> LayerSpec {
-    let action = |byte: u8| match byte % 5 {
+    let action = |byte: u8| match byte % 6 {
         0 | 1 => Action::Allow,
         2 => Action::Block(DropReason::AclBlock),
         3 => Action::Pass,
+        4 => Action::Refuse,
         _ => Action::Count,
     };
     let rule = |name: &str, byte: u8| RuleSpec::new(name, u16::from(byte >> 6), condition(byte), action(byte / 12));
@@ -67,6 +70,7 @@ impl World {
         let (pods, wire, far) = (domain("pods", flood), domain("wire", Flood::Nobody), domain("other", Flood::Nobody));
         let uplink_domain = if plan[1] & 1 == 0 { pods } else { wire };
         let pool = switch.add_pool(NatPoolSpec { ports: 40000..=40255 });
+        let table = switch.add_table("services");
         let mut world = Self {
             out: Out { sent: Vec::new(), scratch: Frame::default() },
             now: Instant(1_000_000),
@@ -78,6 +82,7 @@ impl World {
             other: PortId(0),
             underlay: UnderlayId(0),
             pool,
+            table,
             recent: Vec::new(),
             past: Vec::new(),
             switch,
@@ -102,6 +107,7 @@ impl World {
             world.add_nic(number, &plan[4..]);
         }
         world.add_service(plan[1]);
+        world.change_table([plan[3], plan[8]]);
         (0..12).for_each(|rule| world.set_rule(rule, true, plan[3]));
         world.connect_other();
         world
@@ -143,10 +149,11 @@ impl World {
         let stateful =
             |rules| LayerSpec { name: name.clone(), stateful: true, outward: vec![group("rules", rules)], ..LayerSpec::default() };
         Some(match kind {
-            0 | 1 => return None,
+            0 => return None,
+            1 => LayerSpec { name: "service".into(), stateful: true, tables: vec![self.table], ..LayerSpec::default() },
             2 => acl(&name, detail, true),
             3 => acl(&name, detail, false),
-            4 => stateful(services(detail[0])),
+            4 => stateful(self.services(detail)),
             5 => stateful(self.translations(detail[1])),
             6 => stateful(vec![self.destination_nat(detail[0])]),
             _ => stateful(vec![RuleSpec::new("routed", 1, condition(detail[1]), Action::Route(self.underlay))]),
@@ -177,13 +184,58 @@ impl World {
         RuleSpec::new("dnat", 1, Conditions::to(ip("10.0.9.9")), modify)
     }
 
+    /// A service with some of the NICs behind it, of a kind that the second byte says.
+    fn service(&self, byte: u8, kind: u8, v4: bool) -> Arc<Service> {
+        let list = (0..NICS).filter(|nic| byte >> (nic + 2) & 1 == 1).map(|nic| Backend { address: nic_address(nic, v4), port: 8080 });
+        let address = ip(if v4 { "192.168.0.1" } else { "2001:db8::1" });
+        let masquerade = |always| Some(Masquerade { pool: self.pool, address, always });
+        Arc::new(Service {
+            backends: Backends::new(list.collect()),
+            distribution: pick(&[Distribution::FiveTuple, Distribution::ThreeTuple, Distribution::TwoTuple], kind),
+            affinity: (kind & 4 != 0).then(|| Duration::from_secs(60)),
+            keep_destination: kind & 24 == 24,
+            masquerade: pick(&[None, masquerade(false), masquerade(true), masquerade(true)], kind >> 5),
+        })
+    }
+
+    fn services(&self, [byte, kind]: [u8; 2]) -> Vec<RuleSpec> {
+        let service = |name: &str, address: &str, protocol: u8, port: u16| {
+            let conditions = Conditions { protocols: vec![protocol], destination_ports: vec![port..=port], ..Conditions::to(ip(address)) };
+            let action = match port == 8080 {
+                true => Action::Refuse,
+                false => Action::Redirect(self.service(byte, kind, !address.contains(':'))),
+            };
+            RuleSpec::new(name, 1, conditions, action)
+        };
+        vec![
+            service("web", "10.96.0.1", 6, 80),
+            service("dns", "10.96.0.1", 17, 53),
+            service("web6", "fd96::1", 6, 80),
+            service("dns6", "fd96::1", 17, 53),
+            service("echo", "10.96.0.1", 1, 1000),
+            service("sctp", "10.96.0.1", 132, 80),
+            service("closed", "10.96.0.1", 6, 8080),
+            service("closed6", "fd96::1", 17, 8080),
+        ]
+    }
+
+    /// Gives the table other services, or takes one away.
+    pub(super) fn change_table(&self, [byte, kind]: [u8; 2]) {
+        let mut rules = self.services([byte, kind]);
+        let gone = rules.swap_remove(usize::from(byte & 7));
+        self.switch.put_table_rules(self.table, rules).expect("the table");
+        if byte & 128 != 0 {
+            self.switch.remove_table_rules(self.table, [gone.name.as_str()]).expect("the table");
+        }
+    }
+
     /// From the wire, a port of the node leads to the NICs.
     fn add_service(&self, byte: u8) {
         if byte & 2 == 0 {
             return;
         }
         let conditions = Conditions { destination_ports: vec![80..=80], ..Conditions::to(ip("192.168.0.1")) };
-        let rule = RuleSpec::new("node port", 1, conditions, Action::Redirect(backends(byte, true)));
+        let rule = RuleSpec::new("node port", 1, conditions, Action::Redirect(self.service(byte, byte.rotate_left(3), true)));
         let layer = LayerSpec { name: "service".into(), stateful: true, outward: vec![group("ports", vec![rule])], ..LayerSpec::default() };
         let domain = self.switch.ports().iter().find(|port| port.id == self.uplink).map(|port| port.domain.clone());
         let domain = if domain.as_deref() == Some("pods") { self.pods } else { DomainId(self.pods.0 + 1) };
@@ -252,22 +304,4 @@ impl World {
 
 fn port_spec(name: &str, kind: PortKind, domain: DomainId, last: u8, mtu: u16, program: ProgramSpec) -> PortSpec {
     PortSpec { name: name.into(), kind, mac: mac(last), addresses: vec![], domain, mtu, hidden_behind: None, hairpin: false, program }
-}
-
-fn backends(byte: u8, v4: bool) -> Arc<Service> {
-    let list = (0..NICS).filter(|nic| byte >> (nic + 2) & 1 == 1).map(|nic| Backend { address: nic_address(nic, v4), port: 8080 });
-    Arc::new(Service { backends: Backends::new(list.collect()), ..Service::default() })
-}
-
-fn services(byte: u8) -> Vec<RuleSpec> {
-    let service = |name: &str, address: &str, protocol: u8, port: u16| {
-        let conditions = Conditions { protocols: vec![protocol], destination_ports: vec![port..=port], ..Conditions::to(ip(address)) };
-        RuleSpec::new(name, 1, conditions, Action::Redirect(backends(byte, !address.contains(':'))))
-    };
-    vec![
-        service("web", "10.96.0.1", 6, 80),
-        service("dns", "10.96.0.1", 17, 53),
-        service("web6", "fd96::1", 6, 80),
-        service("echo", "10.96.0.1", 1, 1000),
-    ]
 }

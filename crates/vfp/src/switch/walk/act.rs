@@ -3,27 +3,18 @@
 use std::sync::Arc;
 
 use wire::FlowId;
-use wire::number::protocol;
 
 use super::End;
 use super::facts::Facts;
+use super::source::{Translation, is_translatable};
 use crate::action::Action;
-use crate::flow::connection::{Scope, Way};
-use crate::nat::{Destination, PoolId, Wish};
+use crate::flow::connection::Way;
+use crate::layer::Layer;
 use crate::port::{Direction, PortId, PortKind};
 use crate::rule::Rule;
-use crate::service::Service;
 use crate::switch::core::Core;
 use crate::underlay::{Routed, UnderlayId};
 use crate::verdict::{DropReason, Egress};
-
-/// What a rule asks of the source of a packet.
-struct Translation {
-    pool: PoolId,
-    address: wire::Ip,
-    underlay: UnderlayId,
-    most: Option<u16>,
-}
 
 /// Whether the rest of a layer still has a say.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,15 +33,22 @@ impl Core {
             if layer.stateful && way == Way::Reply {
                 continue;
             }
-            for group in layer.groups(direction) {
-                let mut counted = Vec::new();
-                let rule = group.find(&facts.subject, &mut |rule| counted.push(rule.clone())).cloned();
-                facts.rules.append(&mut counted);
-                let Some(rule) = rule else { continue };
-                facts.matched(&rule);
-                if self.act(&rule, port, facts)? == Passed::Layer {
-                    break;
-                }
+            self.layer(layer, port, direction, facts)?;
+        }
+        Ok(())
+    }
+
+    fn layer(&mut self, layer: &Layer, port: PortId, direction: Direction, facts: &mut Facts) -> Result<(), End> {
+        for group in layer.groups(direction) {
+            let Some(rule) = facts.find_in(group) else { continue };
+            if self.act(&rule, port, facts)? == Passed::Layer {
+                return Ok(());
+            }
+        }
+        for table in layer.tables(direction) {
+            let Some(rule) = self.tables.get(table).and_then(|table| facts.find_in(&table.group)) else { continue };
+            if self.act(&rule, port, facts)? == Passed::Layer {
+                return Ok(());
             }
         }
         Ok(())
@@ -78,12 +76,14 @@ impl Core {
                 subject.id = id;
             }
             Action::SourceNat { pool, address, underlay, most } => {
-                facts.routed = Some(*underlay);
-                self.source_nat(facts, port, &Translation { pool: *pool, address: *address, underlay: *underlay, most: *most })
+                self.source_nat(facts, port, Translation { pool: *pool, address: *address, most: *most }, *underlay)
                     .map_err(|reason| End::Drop(reason, rule.id))?;
             }
-            Action::Redirect(service) => redirect(facts, service, self.seed).map_err(|reason| End::Drop(reason, rule.id))?,
-            Action::Refuse => return Err(End::Drop(DropReason::Refused, rule.id)),
+            Action::Redirect(service) => self.redirect(facts, port, service).map_err(|reason| match reason {
+                DropReason::NoBackend => End::Refuse(reason, rule.id),
+                _ => End::Drop(reason, rule.id),
+            })?,
+            Action::Refuse => return Err(End::Refuse(DropReason::Refused, rule.id)),
             Action::Pop { domain } => facts.domain = *domain,
             Action::Route(underlay) => facts.routed = Some(*underlay),
             // These say where a frame goes, which only a domain can.
@@ -92,45 +92,6 @@ impl Core {
             }
         }
         Ok(Passed::Layer)
-    }
-
-    fn source_nat(&mut self, facts: &mut Facts, owner: PortId, wanted: &Translation) -> Result<(), DropReason> {
-        let Translation { pool: id, address, underlay, most } = *wanted;
-        let before = facts.subject.id;
-        // An error about no connection that we know speaks of a packet that nobody here sent (RFC 5508, 4.2).
-        if before.source.is_v4() != address.is_v4() || facts.is_error {
-            return Err(DropReason::UnsupportedProtocol);
-        }
-        // Only one lease can be remembered.
-        if std::mem::replace(&mut facts.is_translated, true) {
-            return Err(DropReason::RuleLoop);
-        }
-        let uplink = self.underlays.get(&underlay).ok_or(DropReason::NoRoute)?.spec.uplink;
-        let destination =
-            Destination { source: address, address: before.destination, port: before.destination_port, protocol: before.protocol };
-        let translated = |port: u16| match before.is_icmp() {
-            true => FlowId { source: address, source_port: port, destination_port: port, ..before },
-            false => FlowId { source: address, source_port: port, ..before },
-        };
-        // For an ICMP query the identifier is what is translated, so it is no part of where it goes.
-        let destination = if before.is_icmp() { Destination { port: 0, ..destination } } else { destination };
-        if let Some(lease) = facts.memory.lease.filter(|lease| lease.pool == id && lease.destination == destination) {
-            facts.subject.id = translated(lease.port);
-            return Ok(());
-        }
-        let (connections, own) = (&self.connections, facts.connection);
-        let scope = |port: u16| Scope { port: uplink, vni: 0, id: translated(port).reverse() };
-        let is_free = |port: u16| connections.find(&scope(port)).is_none_or(|(id, _)| Some(id) == own);
-        if !has_ports(before.protocol) {
-            facts.subject.id = FlowId { source: address, ..before };
-            return if is_free(before.source_port) { Ok(()) } else { Err(DropReason::NoNatPorts) };
-        }
-        let chance = self.seed ^ before.source.0 as u64 ^ u64::from(before.source_port) << 48;
-        let pool = self.pools.get_mut(&id).ok_or(DropReason::NoNatPorts)?;
-        let lease = pool.take(&Wish { pool: id, destination, owner, most }, chance, is_free).ok_or(DropReason::NoNatPorts)?;
-        facts.memory.lease = Some(lease);
-        facts.subject.id = translated(lease.port);
-        Ok(())
     }
 
     /// Where a packet goes after the layers of the port it came from.
@@ -147,13 +108,7 @@ impl Core {
         if facts.is_other && !domain.spec.other_protocols {
             return Err(End::Drop(DropReason::NotIp, facts.decisive));
         }
-        let mut counted = Vec::new();
-        let rule = domain.forward(facts.from).find(&facts.subject, &mut |rule| counted.push(rule.clone())).cloned();
-        facts.rules.append(&mut counted);
-        let Some(rule) = rule else {
-            return Err(End::drop(DropReason::NoRoute));
-        };
-        facts.matched(&rule);
+        let rule = facts.find_way(domain.forward(facts.from)).ok_or(End::drop(DropReason::NoRoute))?;
         self.forward_by(&rule, facts)
     }
 
@@ -163,6 +118,7 @@ impl Core {
             Action::Push { port, encapsulation, source_mac, destination_mac } => (*port, Some(*encapsulation), source_mac, destination_mac),
             Action::Route(underlay) => return self.route(*underlay, facts),
             Action::Block(reason) => return Err(End::Drop(*reason, rule.id)),
+            Action::Refuse => return Err(End::Refuse(DropReason::Refused, rule.id)),
             _ => return Err(End::Drop(DropReason::NoRoute, rule.id)),
         };
         facts.subject.source_mac = source_mac.unwrap_or(facts.subject.source_mac);
@@ -178,7 +134,7 @@ impl Core {
         if let Some(egress) = self.route_here(uplink, facts) {
             return Ok(egress);
         }
-        match underlay.route(facts.subject.id.destination) {
+        match underlay.route(facts.goal()) {
             Routed::Hop { uplink, source_mac, destination_mac } => {
                 facts.subject.source_mac = source_mac;
                 facts.subject.destination_mac = destination_mac;
@@ -193,7 +149,8 @@ impl Core {
     fn route_here(&self, uplink: PortId, facts: &mut Facts) -> Option<Egress> {
         let domain = self.domains.get(&self.port(uplink)?.spec.domain)?;
         // Only rules that ask for the destination count, not those that take whatever the wire brings.
-        let subject = crate::classify::Subject { destination_mac: wire::MacAddress::default(), ..facts.subject };
+        let mut subject = facts.subject;
+        (subject.destination_mac, subject.id.destination) = (wire::MacAddress::default(), facts.goal());
         let rule = domain.forward(PortKind::Uplink).find(&subject, &mut |_| {})?;
         let Action::Forward { port, source_mac, destination_mac } = rule.spec.action else {
             return None;
@@ -203,29 +160,4 @@ impl Core {
         facts.subject.destination_mac = destination_mac.unwrap_or(facts.subject.destination_mac);
         Some(Egress { port, encapsulation: None })
     }
-}
-
-/// Whether translation can change ports of a protocol. SCTP's checksum covers them, and would have to be computed anew.
-const fn has_ports(protocol: u8) -> bool {
-    matches!(protocol, protocol::TCP | protocol::UDP | protocol::ICMP | protocol::ICMPV6)
-}
-
-fn is_translatable(before: &FlowId, after: &FlowId) -> bool {
-    let same_family = before.source.is_v4() == after.source.is_v4() && before.destination.is_v4() == after.destination.is_v4();
-    let same_ports = (before.source_port, before.destination_port) == (after.source_port, after.destination_port);
-    same_family && (same_ports || (has_ports(before.protocol) && !before.is_icmp()))
-}
-
-/// Sends a connection to one of the backends: the one it has, if that is still there.
-fn redirect(facts: &mut Facts, service: &Service, seed: u64) -> Result<(), DropReason> {
-    let id = facts.subject.id;
-    let kept = facts.memory.backend.filter(|backend| service.backends.contains(backend));
-    let backend = kept.or_else(|| service.backends.select(service.distribution.hash(&id, seed))).ok_or(DropReason::NoBackend)?;
-    let after = FlowId { destination: backend.address, destination_port: backend.port, ..id };
-    if !is_translatable(&id, &after) {
-        return Err(DropReason::UnsupportedProtocol);
-    }
-    facts.memory.backend = Some(backend);
-    facts.subject.id = after;
-    Ok(())
 }

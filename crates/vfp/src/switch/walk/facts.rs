@@ -1,16 +1,20 @@
 //! What is known about a packet while it walks. Layers pass facts to each other, as themselves.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use wire::{Kind, MacAddress};
+use wire::{FlowId, Ip, Kind, MacAddress};
 
 use super::{End, Packet};
 use crate::classify::Subject;
 use crate::domain::DomainId;
+use crate::flow::affinity::Client;
 use crate::flow::connection::{Connection, ConnectionId, Memory};
+use crate::group::Group;
 use crate::port::{PortId, PortKind};
 use crate::rule::{Rule, RuleId};
 use crate::switch::core::Core;
+use crate::time::Instant;
 use crate::underlay::UnderlayId;
 use crate::verdict::{DropReason, Egress};
 
@@ -33,6 +37,8 @@ pub(in crate::switch) struct Facts {
     pub(in crate::switch) domain: DomainId,
     /// The underlay that routes it instead, if a layer has said so.
     pub(in crate::switch) routed: Option<UnderlayId>,
+    /// The address that it is forwarded to, if that is not its destination.
+    pub(in crate::switch) towards: Option<Ip>,
     /// Where it must go because its connection came from there.
     pub(in crate::switch) back_to: Option<Back>,
     /// The connection it belongs to, if that is known.
@@ -43,6 +49,18 @@ pub(in crate::switch) struct Facts {
     pub(in crate::switch) is_error: bool,
     /// Whether its source was translated already.
     pub(in crate::switch) is_translated: bool,
+    /// Whether that was done for a service.
+    pub(in crate::switch) is_masqueraded: bool,
+    /// Whether a service has given it a backend already.
+    pub(in crate::switch) is_redirected: bool,
+    /// Whether it may go back to the port it came from.
+    pub(in crate::switch) may_turn: bool,
+    /// What it becomes after the layers of the port it came from, because that undoes what its connection did.
+    pub(in crate::switch) restored: Option<FlowId>,
+    /// The client that is to keep its backend, and for how long.
+    pub(in crate::switch) loyal: Option<(Client, Duration)>,
+    /// When it came.
+    pub(in crate::switch) now: Instant,
     /// What stateful layers have decided.
     pub(in crate::switch) memory: Memory,
     /// The rules that matched.
@@ -63,7 +81,7 @@ impl Facts {
             vni: packet.encapsulation.map(|outer| outer.vni),
         };
         let (is_other, is_error) = (headers.kind == Kind::Other, headers.kind == Kind::IcmpError);
-        Self { is_other, is_error, ..Self::of(subject) }.entering(core, packet.port)
+        Self { is_other, is_error, now: packet.now, ..Self::of(subject) }.entering(core, packet.port)
     }
 
     /// The first packet of a connection once more.
@@ -92,11 +110,18 @@ impl Facts {
             from: PortKind::Nic,
             domain: DomainId::default(),
             routed: None,
+            towards: None,
             back_to: None,
             connection: None,
             is_other: false,
             is_error: false,
             is_translated: false,
+            is_masqueraded: false,
+            is_redirected: false,
+            may_turn: false,
+            restored: None,
+            loyal: None,
+            now: Instant::default(),
             memory: Memory::default(),
             rules: Vec::new(),
             decisive: RuleId::NONE,
@@ -116,6 +141,7 @@ impl Facts {
             self.domain = connection.domain;
             self.from = PortKind::Uplink;
         }
+        self.may_turn = connection.is_turned();
         if let Some(outer) = connection.encapsulation {
             self.back_to = Some(Back {
                 egress: Egress { port: connection.forward.scope.port, encapsulation: Some(outer) },
@@ -123,6 +149,38 @@ impl Facts {
                 destination_mac: connection.source_mac,
             });
         }
+    }
+
+    /// Makes it go the way that packets of a connection go.
+    pub(in crate::switch) fn following(&mut self, core: &Core, id: ConnectionId) {
+        let Some(connection) = core.connections.get(id) else { return };
+        (self.routed, self.towards) = (connection.routed, connection.towards);
+        self.may_turn = connection.is_turned();
+    }
+
+    /// The address that it is forwarded to.
+    pub(super) fn goal(&self) -> Ip {
+        self.towards.unwrap_or(self.subject.id.destination)
+    }
+
+    /// The rule of a group that decides about it as it is.
+    pub(super) fn find_in(&mut self, group: &Group) -> Option<Arc<Rule>> {
+        let subject = self.subject;
+        self.find(group, &subject)
+    }
+
+    /// The rule of a group that says where it goes.
+    pub(super) fn find_way(&mut self, group: &Group) -> Option<Arc<Rule>> {
+        let mut subject = self.subject;
+        subject.id.destination = self.goal();
+        self.find(group, &subject)
+    }
+
+    fn find(&mut self, group: &Group, subject: &Subject) -> Option<Arc<Rule>> {
+        let rules = &mut self.rules;
+        let rule = group.find(subject, &mut |rule| rules.push(rule.clone()))?;
+        self.matched(rule);
+        Some(rule.clone())
     }
 
     /// Counts the packet for all rules that matched.

@@ -1,0 +1,49 @@
+//! From a service to one of its backends.
+
+use wire::FlowId;
+
+use super::facts::Facts;
+use super::source::is_translatable;
+use crate::flow::affinity::Client;
+use crate::port::PortId;
+use crate::service::{Backend, Service};
+use crate::switch::core::Core;
+use crate::verdict::DropReason;
+
+impl Core {
+    /// Sends a packet to one of the backends of a service.
+    pub(super) fn redirect(&mut self, facts: &mut Facts, port: PortId, service: &Service) -> Result<(), DropReason> {
+        // Only one backend can be remembered.
+        if std::mem::replace(&mut facts.is_redirected, true) {
+            return Err(DropReason::RuleLoop);
+        }
+        let id = facts.subject.id;
+        let client = Client::of(port, &id);
+        let backend = self.choose(facts, &client, service).ok_or(DropReason::NoBackend)?;
+        let after = match service.keep_destination {
+            true => id,
+            false => FlowId { destination: backend.address, destination_port: backend.port, ..id },
+        };
+        if !is_translatable(&id, &after) || backend.address.is_v4() != id.destination.is_v4() {
+            return Err(DropReason::UnsupportedProtocol);
+        }
+        facts.memory.backend = Some(backend);
+        facts.loyal = service.affinity.map(|timeout| (client, timeout));
+        facts.subject.id = after;
+        facts.towards = service.keep_destination.then_some(backend.address);
+        match service.masquerade.filter(|masquerade| masquerade.always || backend.address == id.source) {
+            Some(masquerade) => self.masquerade(facts, port, &masquerade),
+            None => Ok(()),
+        }
+    }
+
+    /// The backend that the connection has, if that is still there; else the one that its client had, while that counts; else the
+    /// one that the distribution says.
+    fn choose(&self, facts: &Facts, client: &Client, service: &Service) -> Option<Backend> {
+        let has = |backend: &Backend| service.backends.contains(backend);
+        let kept = || facts.memory.backend.filter(has);
+        let loyal = || self.affinities.get(client, facts.now, service.affinity?).filter(has);
+        let hash = || service.backends.select(service.distribution.hash(&facts.subject.id, self.seed));
+        kept().or_else(loyal).or_else(hash)
+    }
+}

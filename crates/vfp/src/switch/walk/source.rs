@@ -1,0 +1,115 @@
+//! New sources: an address and a port of a pool, to which the answers come.
+
+use wire::number::protocol;
+use wire::{FlowId, Ip};
+
+use super::facts::Facts;
+use crate::flow::connection::Scope;
+use crate::nat::{Destination, PoolId, Wish};
+use crate::port::PortId;
+use crate::service::Masquerade;
+use crate::switch::core::Core;
+use crate::underlay::UnderlayId;
+use crate::verdict::DropReason;
+
+/// What a rule asks of the source of a packet.
+#[derive(Clone, Copy)]
+pub(super) struct Translation {
+    pub(super) pool: PoolId,
+    pub(super) address: Ip,
+    pub(super) most: Option<u16>,
+}
+
+impl Core {
+    /// The source becomes that of the node, and the packet leaves by the underlay.
+    pub(super) fn source_nat(
+        &mut self,
+        facts: &mut Facts,
+        owner: PortId,
+        wanted: Translation,
+        underlay: UnderlayId,
+    ) -> Result<(), DropReason> {
+        // A service has given it a source already, to which its answers come back.
+        if facts.is_masqueraded {
+            return Ok(());
+        }
+        facts.routed = Some(underlay);
+        let uplink = self.underlays.get(&underlay).ok_or(DropReason::NoRoute)?.spec.uplink;
+        self.translate_source(facts, owner, wanted, Some(uplink))
+    }
+
+    /// The source becomes that of a service; where the packet goes is for its domain to say, and may be where it came from.
+    pub(super) fn masquerade(&mut self, facts: &mut Facts, owner: PortId, masquerade: &Masquerade) -> Result<(), DropReason> {
+        (facts.is_masqueraded, facts.may_turn) = (true, true);
+        let Masquerade { pool, address, .. } = *masquerade;
+        self.translate_source(facts, owner, Translation { pool, address, most: None }, None)
+    }
+
+    /// Where it is known by which port the packet leaves, nobody else may have a connection whose answers look the same there.
+    fn translate_source(
+        &mut self,
+        facts: &mut Facts,
+        owner: PortId,
+        wanted: Translation,
+        leaves_by: Option<PortId>,
+    ) -> Result<(), DropReason> {
+        let Translation { pool: id, address, most } = wanted;
+        let before = facts.subject.id;
+        // An error about no connection that we know speaks of a packet that nobody here sent (RFC 5508, 4.2).
+        if before.source.is_v4() != address.is_v4() || facts.is_error {
+            return Err(DropReason::UnsupportedProtocol);
+        }
+        // Only one lease can be remembered.
+        if std::mem::replace(&mut facts.is_translated, true) {
+            return Err(DropReason::RuleLoop);
+        }
+        let destination = destination(&before, address);
+        if let Some(lease) = facts.memory.lease.filter(|lease| lease.pool == id && lease.destination == destination) {
+            facts.subject.id = translated(&before, address, lease.port);
+            return Ok(());
+        }
+        let (connections, own) = (&self.connections, facts.connection);
+        let is_free = |port: u16| {
+            leaves_by.is_none_or(|uplink| {
+                let scope = Scope { port: uplink, vni: 0, id: translated(&before, address, port).reverse() };
+                connections.find(&scope).is_none_or(|(id, _)| Some(id) == own)
+            })
+        };
+        if !has_ports(before.protocol) {
+            facts.subject.id = FlowId { source: address, ..before };
+            return if is_free(before.source_port) { Ok(()) } else { Err(DropReason::NoNatPorts) };
+        }
+        let chance = self.seed ^ before.source.0 as u64 ^ u64::from(before.source_port) << 48;
+        let pool = self.pools.get_mut(&id).ok_or(DropReason::NoNatPorts)?;
+        let lease = pool.take(&Wish { pool: id, destination, owner, most }, chance, is_free).ok_or(DropReason::NoNatPorts)?;
+        facts.memory.lease = Some(lease);
+        facts.subject.id = translated(&before, address, lease.port);
+        Ok(())
+    }
+}
+
+/// Where a packet goes, as far as ports of a pool are concerned. For an ICMP query the identifier is what is translated, so it is
+/// no part of it.
+fn destination(before: &FlowId, source: Ip) -> Destination {
+    let port = if before.is_icmp() { 0 } else { before.destination_port };
+    Destination { source, address: before.destination, port, protocol: before.protocol }
+}
+
+fn translated(before: &FlowId, source: Ip, port: u16) -> FlowId {
+    match before.is_icmp() {
+        true => FlowId { source, source_port: port, destination_port: port, ..*before },
+        false => FlowId { source, source_port: port, ..*before },
+    }
+}
+
+/// Whether translation can change ports of a protocol. SCTP's checksum covers them, and would have to be computed anew.
+const fn has_ports(protocol: u8) -> bool {
+    matches!(protocol, protocol::TCP | protocol::UDP | protocol::ICMP | protocol::ICMPV6)
+}
+
+/// Whether the headers of a packet can be changed so.
+pub(super) fn is_translatable(before: &FlowId, after: &FlowId) -> bool {
+    let same_family = before.source.is_v4() == after.source.is_v4() && before.destination.is_v4() == after.destination.is_v4();
+    let same_ports = (before.source_port, before.destination_port) == (after.source_port, after.destination_port);
+    same_family && (same_ports || (has_ports(before.protocol) && !before.is_icmp()))
+}
