@@ -79,6 +79,7 @@ pub fn configure(netlink: &Netlink, index: u32, config: &VnicConfig) -> Result<(
     let link = netlink.link_by_index(index)?.ok_or(VnicError::Gone(index))?;
     shape(netlink, &link, config)?;
     quiet_ipv6(netlink, config)?;
+    honest_arp(netlink, config)?;
     follow_addresses(netlink, index, &config.addresses)?;
     // The kernel takes neither routes nor IPv6 neighbours for a link that is down.
     if !link.up {
@@ -119,6 +120,13 @@ fn quiet_ipv6(netlink: &Netlink, config: &VnicConfig) -> Result<(), VnicError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other.map_err(VnicError::Setting),
     }
+}
+
+/// Lets requests for neighbours bear an address of the link itself. By default they bear the source of the packet that waits, which may be
+/// a virtual address that is not the NIC's, and the switch takes that for a lie.
+fn honest_arp(netlink: &Netlink, config: &VnicConfig) -> Result<(), VnicError> {
+    let set = || Key::interface(Family::V4, &config.name, "arp_announce").set("2").map(drop);
+    netlink.within(set).and_then(|result| result).map_err(VnicError::Setting)
 }
 
 fn follow_addresses(netlink: &Netlink, index: u32, wanted: &[IpNet]) -> Result<(), NetlinkError> {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use wire::{FlowId, Ip};
 
+use crate::domain::DomainId;
 use crate::flow::key::mix;
 use crate::nat::PoolId;
 
@@ -26,6 +27,8 @@ pub struct Service {
     pub keep_destination: bool,
     /// What the source becomes.
     pub masquerade: Option<Masquerade>,
+    /// The domain that forwards its packets, as if one of its NICs had sent them. Without, that of the port by which they came.
+    pub domain: Option<DomainId>,
 }
 
 /// What of a connection decides about its backend.

@@ -144,6 +144,7 @@ pub fn rules(
                 affinity: affinity(mapping, &extras, around),
                 keep_destination: mapping.flags.has(PortMappingFlags::PRESERVE_DIP),
                 masquerade: masquerade(balancer, &backends, origin, vip, source, around),
+                domain: around.domain.filter(|_| origin == Origin::Outside),
                 backends: Backends::new(backends.iter().map(|(backend, _)| *backend).collect()),
             };
             rules.push(rule(balancer, vip, mapping, service)?);

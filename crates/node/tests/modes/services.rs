@@ -12,7 +12,7 @@ use crate::harness::document::{schema, subnet};
 use crate::harness::probe::{greet, meet, meet_udp};
 use crate::harness::serve::PORT;
 use crate::harness::world::OUTSIDE;
-use crate::harness::{MOMENT, Node, PATIENCE, Place, Pod, Sniffer, World, eventually, exchange, run};
+use crate::harness::{Node, PATIENCE, Place, Pod, Sniffer, World, eventually, exchange, run};
 use crate::l2bridge::{routed, routed_pod};
 use crate::overlay::{Overlay, VNI};
 
@@ -226,8 +226,12 @@ fn the_virtual_address_itself_reaches_the_backend() {
         let inside = Sniffer::start(&one);
         for (vip, outside) in VIPS.into_iter().zip(OUTSIDE) {
             let at = SocketAddr::new(vip.parse().expect("an address"), PORT);
-            assert_eq!(everybody(&client, at), (names(&[&one]), [address_like(&client, at)].into()));
-            assert_eq!(everybody(&world.outside, at), (names(&[&one]), [outside].into()));
+            // Over TCP alone: a server that listens everywhere answers datagrams from its own address.
+            let (name, seen) = meet(&client, at).expect("the pod answers");
+            assert_eq!((name, seen.ip()), (one.name.clone(), address_like(&client, at)));
+            let (name, seen) = meet(&world.outside, at).expect("the pod answers");
+            assert_eq!((name, seen.ip()), (one.name.clone(), outside));
+            exchange(&client, at, 1 << 20);
             assert!(inside.arrived("eth0").iter().any(|frame| frame.ip().is_some_and(|(_, to, _)| to == at.ip())), "{at} reaches the pod");
         }
     });
@@ -299,8 +303,6 @@ fn a_client_keeps_its_backend_for_as_long_as_it_says() {
         let favourite = all.first().cloned().expect("somebody");
         node.client.delete(Kind::LoadBalancer, id).expect("the load balancer goes");
         // Without that one it has another, and keeps it when the favourite comes.
-        let others: Vec<Pod> = Vec::new();
-        drop(others);
         let without: Vec<Guid> = backends.iter().filter(|pod| pod.name != favourite).map(|pod| pod.endpoint).collect();
         let id = Balancer { backends: without, ..of(&[]) }.on(node);
         let (kept, _) = everybody(client, front);
@@ -360,6 +362,46 @@ fn across_nodes_the_source_address_leads_answers_back() {
     });
 }
 
+#[test]
+fn connections_through_a_service_survive_the_death_of_hnsd_and_thousands_of_others() {
+    run("services::connections_through_a_service_survive_the_death_of_hnsd_and_thousands_of_others", || {
+        let mut world = World::new(1);
+        let (_, [client, one, two]) = bridge(&world);
+        Balancer { backends: vec![one.endpoint, two.endpoint], ..Balancer::default() }.on(world.one());
+        let begun = std::sync::Barrier::new(2);
+        let connect = |count: usize| {
+            for number in 0..count {
+                let met = meet(&client, fronts()[number % 2]);
+                met.unwrap_or_else(|error| panic!("connection {number} of {count}: {error}"));
+                if number == 50 {
+                    begun.wait();
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            let connections = scope.spawn(|| connect(1000));
+            begun.wait();
+            world.nodes[0].hnsd.take().expect("hnsd runs").kill();
+            world.nodes[0].start_hnsd(&[]);
+            connections.join().expect("no connection is lost");
+        });
+        let node = world.one();
+        std::thread::scope(|scope| {
+            let connections = scope.spawn(|| connect(1000));
+            begun.wait();
+            let mut number = 0_u16;
+            while !connections.is_finished() && number < 5000 {
+                let [high, low] = number.to_be_bytes();
+                let vip = format!("10.97.{high}.{low}");
+                Balancer { vips: &[&vip], backends: vec![one.endpoint, two.endpoint], ..Balancer::default() }.on(node);
+                number += 1;
+            }
+            connections.join().expect("no connection is lost");
+            assert!(number > 100, "{number} load balancers were programmed meanwhile");
+        });
+    });
+}
+
 /// An endpoint of another node, as agents make them for backends.
 fn remote_endpoint(node: &Node, network: Guid, of: &Pod) -> Guid {
     let ips: Vec<Value> = of.addresses.iter().map(|ip| json!({ "IpAddress": ip.to_string() })).collect();
@@ -400,6 +442,5 @@ fn two_thousand_backends_share_the_connections() {
                 text.split('"').filter(|word| word.starts_with("10.244.1") || word.starts_with("10.244.2")).collect();
             chosen.len() > 200
         });
-        let _ = MOMENT;
     });
 }

@@ -134,7 +134,7 @@ impl Facts {
     }
 
     /// Makes it an answer within a connection: what was routed out comes back into the domain it left, and what came out of a
-    /// tunnel goes back into it.
+    /// tunnel, or asked for a service from the wire, is answered there.
     pub(in crate::switch) fn returning(&mut self, core: &Core, id: ConnectionId) {
         let Some(connection) = core.connections.get(id) else { return };
         if connection.routed.is_some() {
@@ -142,9 +142,14 @@ impl Facts {
             self.from = PortKind::Uplink;
         }
         self.may_turn = connection.is_turned();
-        if let Some(outer) = connection.encapsulation {
+        let origin = connection.forward.scope.port;
+        // A service is asked by routers of the wire, and nobody else could answer them in its name: the node would take such an
+        // answer for its own packet coming back.
+        let is_asked_from_wire =
+            connection.memory.backend.is_some() && core.port(origin).is_some_and(|port| port.spec.kind == PortKind::Uplink);
+        if connection.encapsulation.is_some() || is_asked_from_wire {
             self.back_to = Some(Back {
-                egress: Egress { port: connection.forward.scope.port, encapsulation: Some(outer) },
+                egress: Egress { port: origin, encapsulation: connection.encapsulation },
                 source_mac: connection.destination_mac,
                 destination_mac: connection.source_mac,
             });

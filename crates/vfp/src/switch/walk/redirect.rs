@@ -5,7 +5,7 @@ use wire::FlowId;
 use super::facts::Facts;
 use super::source::is_translatable;
 use crate::flow::affinity::Client;
-use crate::port::PortId;
+use crate::port::{PortId, PortKind};
 use crate::service::{Backend, Service};
 use crate::switch::core::Core;
 use crate::verdict::DropReason;
@@ -31,6 +31,9 @@ impl Core {
         facts.loyal = service.affinity.map(|timeout| (client, timeout));
         facts.subject.id = after;
         facts.towards = service.keep_destination.then_some(backend.address);
+        if let Some(domain) = service.domain {
+            (facts.domain, facts.from) = (domain, PortKind::Nic);
+        }
         match service.masquerade.filter(|masquerade| masquerade.always || backend.address == id.source) {
             Some(masquerade) => self.masquerade(facts, port, &masquerade),
             None => Ok(()),
