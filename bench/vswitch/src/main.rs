@@ -18,6 +18,7 @@ mod options;
 #[cfg(target_os = "linux")]
 mod process;
 #[cfg(target_os = "linux")]
+mod programming;
 mod progress;
 #[cfg(target_os = "linux")]
 mod report;

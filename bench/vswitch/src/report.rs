@@ -17,13 +17,15 @@ pub(crate) struct Report {
     pub(crate) notes: Vec<String>,
     /// What the benchmark of the engine printed.
     pub(crate) engine: String,
+    /// How long programming takes.
+    pub(crate) programming: String,
 }
 
 impl Report {
     /// A report of what is to come.
     pub(crate) fn new(options: &Options) -> Self {
         let (notes, outcomes) = (Vec::new(), Vec::new());
-        Self { header: format!("{}\n\n{}", machine(), method(options)), outcomes, notes, engine: String::new() }
+        Self { header: format!("{}\n\n{}", machine(), method(options)), outcomes, notes, engine: String::new(), programming: String::new() }
     }
 
     /// The report as text.
@@ -43,6 +45,9 @@ impl Report {
                 "\nThe engine alone, one thread, from the bytes of a frame to its rewritten bytes:\n\n```text\n{}```\n",
                 self.engine
             );
+        }
+        if !self.programming.is_empty() {
+            text += &format!("\nProgramming through HNS, with both services running:\n\n```text\n{}```\n", self.programming);
         }
         text
     }

@@ -7,6 +7,7 @@ use crate::load::Span;
 use crate::measure::{self, KERNEL, NAMES, OURS, Outcome, SUBJECTS, Subjects};
 use crate::options::Options;
 use crate::process;
+use crate::programming;
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::row::{ROWS, Row};
@@ -14,6 +15,9 @@ use crate::system::{System, Topology, kernel, open_vswitch, ours};
 
 /// The name of the test that needs no system.
 const ENGINE: &str = "engine alone";
+
+/// The name of the test of programming.
+const PROGRAMMING: &str = "programming";
 
 /// Measures everything that was asked for, prints it and keeps it. A figure short of its floor is no error; none at all is one.
 pub(crate) fn run(options: &Options) -> Result<(), String> {
@@ -30,8 +34,12 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         progress.say(ENGINE);
         report.engine = engine(options.vfp_bench.as_deref()).unwrap_or_else(|error| format!("{error}\n"));
     }
+    if options.wants(PROGRAMMING) {
+        progress.say(PROGRAMMING);
+        report.programming = programming::measure(options).unwrap_or_else(|error| format!("{error}\n"));
+    }
     drop(progress);
-    if report.outcomes.is_empty() && report.engine.is_empty() {
+    if report.outcomes.is_empty() && report.engine.is_empty() && report.programming.is_empty() {
         return Err("no test has a name like that".to_owned());
     }
     let text = report.print();

@@ -54,17 +54,17 @@ fn rules(frontends: &[Frontend], server: &str) -> String {
 const FRAME: &str = "\
 map no-endpoint-services { type ipv4_addr . inet_proto . inet_service : verdict; }
 map firewall-ips { type ipv4_addr . inet_proto . inet_service : verdict; }
-chain mark-for-masquerade { meta mark set meta mark or 0x4000 }
-chain services { ip daddr . meta l4proto . th dport vmap @service-ips }
-chain firewall-check { ct state new ip daddr . meta l4proto . th dport vmap @firewall-ips }
-chain endpoints-check { ip daddr . meta l4proto . th dport vmap @no-endpoint-services }
+chain mark-for-masquerade { meta mark set meta mark or 0x4000; }
+chain services { ip daddr . meta l4proto . th dport vmap @service-ips; }
+chain firewall-check { ct state new ip daddr . meta l4proto . th dport vmap @firewall-ips; }
+chain endpoints-check { ip daddr . meta l4proto . th dport vmap @no-endpoint-services; }
 chain filter-prerouting { type filter hook prerouting priority -110; ct state new jump firewall-check; }
 chain filter-forward { type filter hook forward priority -110; ct state new jump endpoints-check; }
 chain filter-output { type filter hook output priority -110; ct state new jump firewall-check; }
 chain nat-prerouting { type nat hook prerouting priority dstnat; jump services; }
 chain nat-output { type nat hook output priority -100; jump services; }
 chain nat-postrouting {
-type nat hook postrouting priority srcnat
+type nat hook postrouting priority srcnat; policy accept;
 meta mark & 0x4000 == 0 return
 meta mark set meta mark xor 0x4000
 masquerade fully-random

@@ -74,6 +74,51 @@ fn two_nodes(options: &Options) -> Result<System, String> {
     Ok(System { client, server, address: Ipv4Addr::new(10, 244, 2, 11), nodes, daemons })
 }
 
+/// A node to be programmed.
+pub(crate) struct Programmed {
+    node: Node,
+    endpoints: Vec<Guid>,
+}
+
+/// A node with some pods on one network.
+pub(crate) fn programmed(options: &Options, pods: usize) -> Result<Programmed, String> {
+    links::namespace("p-out")?;
+    let node = links::namespace("p-node")?;
+    links::wire([("p-node", Some("192.168.0.1/24")), ("p-out", Some("192.168.0.254/24"))])?;
+    links::ip("-n p-node route add default via 192.168.0.254")?;
+    let node = Node::start("p-node", &node, options)?;
+    let network = node.create(Kind::Network, None, &bridge_network())?;
+    let pod = |number: usize| node.pod(network, &format!("pod{number}"), &format!("10.244.1.{}", 10 + number), "10.244.1.1");
+    let endpoints = (0..pods).map(|number| pod(number).map(|(_, endpoint)| endpoint)).collect::<Result<Vec<_>, _>>()?;
+    Ok(Programmed { node, endpoints })
+}
+
+impl Programmed {
+    /// Makes a load balancer in front of all pods.
+    pub(crate) fn load_balancer(&self, vip: Ipv4Addr, port: u16) -> Result<(), String> {
+        self.node.create(Kind::LoadBalancer, None, &load_balancer(vip, &[port], &self.endpoints)).map(drop)
+    }
+
+    /// Adds policies to the first pod's endpoint, in one request.
+    pub(crate) fn add_policies(&self, policies: &[Value]) -> Result<(), String> {
+        let endpoint = *self.endpoints.first().ok_or("there is no pod")?;
+        let request = json!({"ResourceType": "Policy", "RequestType": "Add", "Settings": {"Policies": policies}});
+        self.node.client.modify(Kind::Endpoint, endpoint, &request.to_string()).map_err(|error| error.to_string())
+    }
+
+    /// Waits until the switch holds so many load balancers. It does when their requests are answered, so that this is a check.
+    pub(crate) fn wait_until_held(&self, balancers: usize) -> Result<(), String> {
+        let switch = Client::new(Address::Unix(self.node.directory.join("vswitchd.sock")));
+        let held = || {
+            let rules = switch.request("GET", "/rules", "").map_err(|error| error.to_string())?;
+            Ok::<_, String>(rules.as_array().map_or(0, |rules| rules.iter().filter(|rule| rule["Layer"] == "service").count()))
+        };
+        let count = held()?;
+        // Each is there for pods, for the node and for others.
+        if count == 3 * balancers { Ok(()) } else { Err(format!("the switch has {count} rules for {balancers} load balancers")) }
+    }
+}
+
 /// A node with both services.
 struct Node {
     directory: PathBuf,
