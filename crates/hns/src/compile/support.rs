@@ -30,6 +30,11 @@ pub fn endpoint(kind: &EndpointPolicyType, mode: Mode) -> Support {
         EndpointPolicyType::ProviderAddress if mode == Mode::Overlay => Compiled("tunnel to a remote endpoint"),
         EndpointPolicyType::EncapOverhead => Compiled("MTU of the NIC"),
         EndpointPolicyType::InterfaceParameters => Compiled("MTU of the NIC"),
+        EndpointPolicyType::Acl => Compiled("layer `acl`, or `firewall` for host rules; both directions"),
+        EndpointPolicyType::TierAcl => Compiled("layer `acl`, a group for each tier"),
+        EndpointPolicyType::InterfaceConstraint if mode.has_adapter() => Kept("checked: it must mean the network's adapter"),
+        EndpointPolicyType::Iov => Kept("there is no hardware to offload to"),
+        EndpointPolicyType::Firewall => Kept("settings of the firewall of virtual machines; endpoints here are containers"),
         EndpointPolicyType::PortName => Kept("a name"),
         EndpointPolicyType::L2Driver => Kept("HNS adds it itself; it has no settings"),
         _ => Refused,
@@ -37,7 +42,7 @@ pub fn endpoint(kind: &EndpointPolicyType, mode: Mode) -> Support {
 }
 
 /// What the switch makes of a policy of a network.
-pub fn network(kind: &NetworkPolicyType) -> Support {
+pub fn network(kind: &NetworkPolicyType, mode: Mode) -> Support {
     use Support::{Compiled, Kept, Refused};
     match kind {
         NetworkPolicyType::NetAdapterName | NetworkPolicyType::InterfaceConstraint => Compiled("choice of the adapter"),
@@ -47,6 +52,13 @@ pub fn network(kind: &NetworkPolicyType) -> Support {
         NetworkPolicyType::VxlanPort => Compiled("UDP port of the tunnel"),
         NetworkPolicyType::HostRoute => Compiled("the node's route to the network, which it always has"),
         NetworkPolicyType::AutomaticDns => Kept("settings for names, which containers read"),
+        NetworkPolicyType::SourceMacAddress if matches!(mode, Mode::L2Bridge | Mode::L2Tunnel) => {
+            Compiled("hardware address on the wire; on L2Bridge and L2Tunnel networks")
+        }
+        NetworkPolicyType::SetPolicy => Compiled("addresses of access lists that name the set"),
+        NetworkPolicyType::NetworkAcl => Compiled("layer `acl`, or `firewall` for host rules, on every endpoint"),
+        NetworkPolicyType::NeighborDiscovery => Compiled("answers to endpoints that ask for neighbours"),
+        NetworkPolicyType::LayerConstraint => Kept("checked: the layer must exist"),
         NetworkPolicyType::VSwitchExtension => Kept("there are no extensions to switch on"),
         _ => Refused,
     }
@@ -87,7 +99,8 @@ pub fn table() -> String {
         Support::Refused => ("refused", ""),
     };
     for kind in NetworkPolicyType::ALL {
-        let (compiled, how) = one(network(kind));
+        // Of networks that a policy has a meaning on: it is refused on others.
+        let (compiled, how) = one(network(kind, Mode::L2Bridge));
         row("network", kind, compiled, how);
     }
     for kind in SubnetPolicyType::ALL {

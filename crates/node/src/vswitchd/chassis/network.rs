@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use hcn::Guid;
 use hcn::network::Network;
+use hcn::policy::Policy;
 use hns::compile::network::{Mode, Overlay};
 use hns::compile::{self, Site};
 use ipnet::IpNet;
@@ -35,6 +36,7 @@ struct Basis {
     site: Site,
     prefixes: Vec<IpNet>,
     overlay: Option<Overlay>,
+    policies: Vec<Policy>,
 }
 
 impl NetworkState {
@@ -44,7 +46,12 @@ impl NetworkState {
             Mode::Overlay => Some(compile::network::overlay(&self.document, first)?),
             _ => None,
         };
-        Ok(Basis { site: self.site.clone(), prefixes: compile::network::prefixes(&self.document)?, overlay })
+        Ok(Basis {
+            site: self.site.clone(),
+            prefixes: compile::network::prefixes(&self.document)?,
+            overlay,
+            policies: compile::network::for_endpoints(&self.document),
+        })
     }
 }
 
