@@ -57,7 +57,10 @@ pub fn network(kind: &NetworkPolicyType, mode: Mode) -> Support {
         }
         NetworkPolicyType::SetPolicy => Compiled("addresses of access lists that name the set"),
         NetworkPolicyType::NetworkAcl => Compiled("layer `acl`, or `firewall` for host rules, on every endpoint"),
-        NetworkPolicyType::NeighborDiscovery => Compiled("answers to endpoints that ask for neighbours"),
+        // There whatever the fabric answers is where packets go.
+        NetworkPolicyType::NeighborDiscovery if mode != Mode::L2Tunnel => {
+            Compiled("answers to endpoints that ask for neighbours; not on L2Tunnel networks")
+        }
         NetworkPolicyType::LayerConstraint => Kept("checked: the layer must exist"),
         NetworkPolicyType::VSwitchExtension => Kept("there are no extensions to switch on"),
         _ => Refused,
