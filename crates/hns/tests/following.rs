@@ -225,7 +225,8 @@ fn endpoints_that_the_switch_cannot_make_true_are_refused() {
     }
     refused(&hcn, &switch, "L4Proxy", || add(Kind::Endpoint, &hcn, pod, "Update", "L4Proxy", proxy));
     add(Kind::Endpoint, &hcn, pod, "Add", "OutBoundNAT", json!({})).unwrap();
-    let older = json!({"VirtualNetwork": net.to_string(), "Policies": [{"Type": "QOS", "MaximumOutgoingBandwidthInBytes": 1000}]}).to_string();
+    let older =
+        json!({"VirtualNetwork": net.to_string(), "Policies": [{"Type": "QOS", "MaximumOutgoingBandwidthInBytes": 1000}]}).to_string();
     refused(&hcn, &switch, "QOS", || hcn.call("POST", "/endpoints/", &older).map(drop));
     let open = make_network(&hcn, "Transparent", "open");
     let document = endpoint_with(open, "OutBoundNAT", json!({})).to_string();

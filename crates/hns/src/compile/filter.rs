@@ -77,7 +77,8 @@ impl Filter<'_> {
     }
 
     fn protocols(&self, has_ports: bool) -> Result<Option<Vec<u8>>, CompileError> {
-        let mut protocols = text::protocols(&mut self.protocols.to_owned(), "Protocols").map_err(|error| unreadable("Protocols", &error))?;
+        let mut protocols =
+            text::protocols(&mut self.protocols.to_owned(), "Protocols").map_err(|error| unreadable("Protocols", &error))?;
         if !has_ports {
             return Ok(Some(protocols));
         }
@@ -104,7 +105,8 @@ fn addresses(field: &str, list: &str, sets: &Sets) -> Result<Vec<AddressMatch>, 
 }
 
 fn ports(field: &str, list: &str) -> Result<Vec<PortRange>, CompileError> {
-    let one = |element: &str| text::port_range(element).ok_or_else(|| CompileError::new(field, format!("{element:?} is no range of ports")));
+    let one =
+        |element: &str| text::port_range(element).ok_or_else(|| CompileError::new(field, format!("{element:?} is no range of ports")));
     text::list(list).map(one).collect()
 }
 
@@ -117,7 +119,10 @@ pub(crate) fn rules(
 ) -> Result<Vec<RuleSpec>, CompileError> {
     let mut rules = Vec::with_capacity(entries.len());
     for (index, entry) in entries.iter().enumerate() {
-        let action = entry.action.filter(|action| action.is_known()).ok_or_else(|| CompileError::new("Action", "the field is missing or unknown"))?;
+        let action = entry
+            .action
+            .filter(|action| action.is_known())
+            .ok_or_else(|| CompileError::new("Action", "the field is missing or unknown"))?;
         if let Some(conditions) = entry.filter.conditions(direction, sets)? {
             let rule = RuleSpec::new(name(index, entry.id), precedence(entry.priority), conditions, act(action));
             rules.push((rule.priority, strictness(action), rule));

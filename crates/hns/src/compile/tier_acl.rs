@@ -42,7 +42,9 @@ impl Tiers {
     /// The groups of a direction.
     pub fn groups(&self, direction: Direction, sets: &Sets) -> Result<Vec<GroupSpec>, CompileError> {
         let tiers = self.0.iter().filter(|tier| is(tier.direction.as_ref(), direction));
-        tiers.map(|tier| Ok(GroupSpec { name: label(tier), rules: filter::rules(&entries(tier), direction, sets, filter::as_it_says)? })).collect()
+        tiers
+            .map(|tier| Ok(GroupSpec { name: label(tier), rules: filter::rules(&entries(tier), direction, sets, filter::as_it_says)? }))
+            .collect()
     }
 }
 

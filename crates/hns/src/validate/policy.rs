@@ -17,8 +17,8 @@ use hcn::policy::network::*;
 use hcn::policy::subnet::{IsolationSettings, SubnetPolicyType};
 
 use crate::build::Build;
-use crate::profile::{Defect, Feature, Limit};
 use crate::compile::filter::WITH_PORTS;
+use crate::profile::{Defect, Feature, Limit};
 use crate::validate::{sets, text};
 
 /// The conditions of a settings struct, whose fields have the same names in all of them.
@@ -346,7 +346,11 @@ fn nested_set(settings: &mut SetPolicySettings, place: &Place<'_>) -> Result<()>
     let unknown = text::list(&settings.values).find(|id| !place.is_set(id));
     if let Some(unknown) = unknown {
         let cause = format!("{unknown:?} is the id of no set of this network");
-        return Err(invalid("Values", cause, "list ids of sets, separated by commas; add the sets that are named first, or in one request"));
+        return Err(invalid(
+            "Values",
+            cause,
+            "list ids of sets, separated by commas; add the sets that are named first, or in one request",
+        ));
     }
     settings.values = text::list(&settings.values).collect::<Vec<_>>().join(",");
     Ok(())

@@ -105,7 +105,8 @@ fn interface_constraints(policies: &[Policy], adapter: &str, machine: &dyn Machi
         if own.as_ref().is_some_and(is_met) || (alias.is_empty() && index == 0) {
             continue;
         }
-        let (field, found) = if alias.is_empty() { ("InterfaceIndex", index.to_string()) } else { ("InterfaceAlias", format!("{alias:?}")) };
+        let (field, found) =
+            if alias.is_empty() { ("InterfaceIndex", index.to_string()) } else { ("InterfaceAlias", format!("{alias:?}")) };
         let cause = format!("{found} is not the adapter {adapter:?} that the endpoint's network is on");
         let remedy = "leave the policy out, or make the endpoint on a network of that adapter";
         return Err(Error::InvalidPolicy(detail(cause).field(format!("Settings.{field}")).remedy(remedy)));

@@ -67,8 +67,9 @@ const SETS: [(&str, &str); 3] = [("bees", "10.1.0.3,fd10::3"), ("none", ""), ("f
 
 fn packet() -> impl Strategy<Value = Packet> {
     let ports = || select(vec![79u16, 80, 443, 8080]);
-    (any::<bool>(), any::<bool>(), select(vec![3u8, 4]), select(vec![6u8, 17, 132, 252]), ports(), ports())
-        .prop_map(|(out, v4, remote, protocol, local_port, remote_port)| Packet { out, v4, local: 2, remote, protocol, local_port, remote_port })
+    (any::<bool>(), any::<bool>(), select(vec![3u8, 4]), select(vec![6u8, 17, 132, 252]), ports(), ports()).prop_map(
+        |(out, v4, remote, protocol, local_port, remote_port)| Packet { out, v4, local: 2, remote, protocol, local_port, remote_port },
+    )
 }
 
 fn fields() -> impl Strategy<Value = Value> {

@@ -18,16 +18,19 @@ fn it_holds_for_all_endpoints() {
         network_acl("Block", "In", json!({"Protocols": "6", "Priority": 200})),
         network_acl("Block", "Out", json!({"RemoteAddresses": "10.1.0.4,fd10::4", "Protocols": "17"})),
     ]);
-    judge(&mut node(of_network, json!([])), &[
-        ("a", "tcp 10.1.0.2:1 > 10.1.0.3:80 @b", true),
-        ("a", "tcp 10.1.0.2:1 > 10.1.0.3:81 @b", false),
-        ("b", "tcp [fd10::3]:1 > [fd10::2]:80 @a", true),
-        ("b", "tcp [fd10::3]:1 > [fd10::2]:81 @a", false),
-        ("b", "udp 10.1.0.3:1 > 10.1.0.4:9 @c", false),
-        ("a", "udp [fd10::2]:1 > [fd10::4]:9 @c", false),
-        ("a", "udp 10.1.0.2:1 > 10.1.0.3:9 @b", true),
-        ("b", "udp 10.1.0.3:9 > 10.1.0.2:1 @a", true),
-    ]);
+    judge(
+        &mut node(of_network, json!([])),
+        &[
+            ("a", "tcp 10.1.0.2:1 > 10.1.0.3:80 @b", true),
+            ("a", "tcp 10.1.0.2:1 > 10.1.0.3:81 @b", false),
+            ("b", "tcp [fd10::3]:1 > [fd10::2]:80 @a", true),
+            ("b", "tcp [fd10::3]:1 > [fd10::2]:81 @a", false),
+            ("b", "udp 10.1.0.3:1 > 10.1.0.4:9 @c", false),
+            ("a", "udp [fd10::2]:1 > [fd10::4]:9 @c", false),
+            ("a", "udp 10.1.0.2:1 > 10.1.0.3:9 @b", true),
+            ("b", "udp 10.1.0.3:9 > 10.1.0.2:1 @a", true),
+        ],
+    );
 }
 
 #[test]
@@ -36,7 +39,8 @@ fn the_network_and_the_endpoint_must_both_allow() {
         network_acl("Allow", "In", json!({"LocalPorts": "80-81", "Priority": 100})),
         network_acl("Block", "In", json!({"Priority": 200})),
     ]);
-    let tier = policy("TierAcl", json!({"Direction": "In", "Order": 1, "TierAclRules": [{"TierAclRuleAction": "Allow", "LocalPorts": "90"}]}));
+    let tier =
+        policy("TierAcl", json!({"Direction": "In", "Order": 1, "TierAclRules": [{"TierAclRuleAction": "Allow", "LocalPorts": "90"}]}));
     let of_a = json!([
         tier,
         acl(json!({"Action": "Allow", "Direction": "In", "LocalPorts": "80,91", "Priority": 100})),

@@ -27,18 +27,27 @@ const TO_C_V6: &str = "udp [fd10::2]:1 > [fd10::4]:2 @c";
 #[test]
 fn a_set_stands_for_its_addresses() {
     let sets = json!([set("friends", "10.1.0.3,fd10::3/128"), set("nobody", "")]);
-    judge(&mut node(sets.clone(), json!([block("friends")])), &[("a", TO_B, false), ("a", TO_C, true), ("a", TO_B_V6, false), ("a", TO_C_V6, true)]);
+    judge(
+        &mut node(sets.clone(), json!([block("friends")])),
+        &[("a", TO_B, false), ("a", TO_C, true), ("a", TO_B_V6, false), ("a", TO_C_V6, true)],
+    );
     judge(&mut node(sets.clone(), json!([block("friends,10.1.0.4")])), &[("a", TO_B, false), ("a", TO_C, false), ("a", TO_C_V6, true)]);
     // An empty set holds nobody, which is not the same as no set.
     judge(&mut node(sets.clone(), json!([block("nobody")])), &[("a", TO_B, true), ("a", TO_C_V6, true)]);
     let local = acl(json!({"Action": "Block", "Direction": "In", "LocalAddresses": "me"}));
     let mine = json!([set("me", "10.1.0.2")]);
-    judge(&mut node(mine, json!([local])), &[("b", "udp 10.1.0.3:1 > 10.1.0.2:2 @a", false), ("b", "udp [fd10::3]:1 > [fd10::2]:2 @a", true)]);
+    judge(
+        &mut node(mine, json!([local])),
+        &[("b", "udp 10.1.0.3:1 > 10.1.0.2:2 @a", false), ("b", "udp [fd10::3]:1 > [fd10::2]:2 @a", true)],
+    );
 }
 
 #[test]
 fn tiers_and_networks_may_name_sets_too() {
-    let tier = policy("TierAcl", json!({"Direction": "Out", "Order": 1, "TierAclRules": [{"TierAclRuleAction": "Block", "RemoteAddresses": "s"}]}));
+    let tier = policy(
+        "TierAcl",
+        json!({"Direction": "Out", "Order": 1, "TierAclRules": [{"TierAclRuleAction": "Block", "RemoteAddresses": "s"}]}),
+    );
     judge(&mut node(json!([set("s", "10.1.0.3")]), json!([tier])), &[("a", TO_B, false), ("a", TO_C, true)]);
     let of_network = policy("NetworkACL", json!({"Action": "Block", "Direction": "Out", "RemoteAddresses": "s"}));
     judge(&mut node(json!([of_network, set("s", "10.1.0.3")]), json!([])), &[("a", TO_B, false), ("a", TO_C, true)]);
@@ -46,7 +55,13 @@ fn tiers_and_networks_may_name_sets_too() {
 
 #[test]
 fn a_set_of_sets_holds_the_addresses_of_all() {
-    let sets = json!([nested("all", "some,others"), nested("some", "one"), set("one", "10.1.0.3"), nested("others", "one,six"), set("six", "fd10::/64")]);
+    let sets = json!([
+        nested("all", "some,others"),
+        nested("some", "one"),
+        set("one", "10.1.0.3"),
+        nested("others", "one,six"),
+        set("six", "fd10::/64")
+    ]);
     judge(&mut node(sets, json!([block("all")])), &[("a", TO_B, false), ("a", TO_C, true), ("a", TO_B_V6, false), ("a", TO_C_V6, false)]);
 }
 

@@ -20,11 +20,15 @@ fn tiers_decide_by_order_and_pass_ends_one_only() {
     let policies = json!([
         acl(json!({"Action": "Block", "Direction": "In", "Priority": 100, "LocalPorts": "80-89"})),
         tier(2000, "In", json!([rule("Block", json!({"LocalPorts": "81", "Priority": 1})), rule("Pass", json!({"Priority": 2}))])),
-        tier(1000, "In", json!([
-            rule("Allow", json!({"LocalPorts": "80", "RemoteAddresses": "10.1.0.3,fd10::3", "Priority": 10, "Id": "web"})),
-            rule("Pass", json!({"LocalPorts": "80-89", "Priority": 20})),
-            rule("Block", json!({"Priority": 30, "Id": "rest"})),
-        ])),
+        tier(
+            1000,
+            "In",
+            json!([
+                rule("Allow", json!({"LocalPorts": "80", "RemoteAddresses": "10.1.0.3,fd10::3", "Priority": 10, "Id": "web"})),
+                rule("Pass", json!({"LocalPorts": "80-89", "Priority": 20})),
+                rule("Block", json!({"Priority": 30, "Id": "rest"})),
+            ])
+        ),
     ]);
     node(json!([]), policies).check(&[
         // Allowed by the first tier, whatever the ACL says.
@@ -49,28 +53,34 @@ fn what_no_rule_of_a_tier_matches_goes_on() {
         tier(3, "Out", json!([rule("Allow", json!({"Protocols": "17"}))])),
         acl(json!({"Action": "Block", "Direction": "Out"})),
     ]);
-    judge(&mut node(json!([]), policies), &[
-        ("a", "udp 10.1.0.2:1 > 10.1.0.3:53 @b", false),
-        ("a", "udp 10.1.0.2:1 > 10.1.0.3:54 @b", true),
-        ("a", "udp [fd10::2]:1 > [fd10::3]:54 @b", true),
-        ("a", "tcp 10.1.0.2:1 > 10.1.0.3:54 @b", false),
-        ("b", "udp 10.1.0.3:54 > 10.1.0.2:1 @a", true),
-        ("b", "udp 10.1.0.3:9 > 10.1.0.2:9 @a", true),
-    ]);
+    judge(
+        &mut node(json!([]), policies),
+        &[
+            ("a", "udp 10.1.0.2:1 > 10.1.0.3:53 @b", false),
+            ("a", "udp 10.1.0.2:1 > 10.1.0.3:54 @b", true),
+            ("a", "udp [fd10::2]:1 > [fd10::3]:54 @b", true),
+            ("a", "tcp 10.1.0.2:1 > 10.1.0.3:54 @b", false),
+            ("b", "udp 10.1.0.3:54 > 10.1.0.2:1 @a", true),
+            ("b", "udp 10.1.0.3:9 > 10.1.0.2:9 @a", true),
+        ],
+    );
 }
 
 #[test]
 fn every_field_of_a_rule() {
     let fields = json!({"Protocols": "6", "LocalAddresses": "10.1.0.2", "RemoteAddresses": "10.1.0.0/24", "LocalPorts": "1000-1001", "RemotePorts": "80"});
-    judge(&mut node(json!([]), json!([tier(7, "Out", json!([rule("Block", fields)]))])), &[
-        ("a", "tcp 10.1.0.2:1000 > 10.1.0.3:80 @b", false),
-        ("a", "tcp 10.1.0.2:1001 > 10.1.0.4:80 @c", false),
-        ("a", "udp 10.1.0.2:1000 > 10.1.0.3:80 @b", true),
-        ("a", "tcp 10.1.0.2:1002 > 10.1.0.3:80 @b", true),
-        ("a", "tcp 10.1.0.2:1000 > 10.1.0.3:81 @b", true),
-        ("a", "tcp 10.1.0.2:1000 > 192.0.2.20:80 @peer", true),
-        ("a", "tcp [fd10::2]:1000 > [fd10::3]:80 @b", true),
-    ]);
+    judge(
+        &mut node(json!([]), json!([tier(7, "Out", json!([rule("Block", fields)]))])),
+        &[
+            ("a", "tcp 10.1.0.2:1000 > 10.1.0.3:80 @b", false),
+            ("a", "tcp 10.1.0.2:1001 > 10.1.0.4:80 @c", false),
+            ("a", "udp 10.1.0.2:1000 > 10.1.0.3:80 @b", true),
+            ("a", "tcp 10.1.0.2:1002 > 10.1.0.3:80 @b", true),
+            ("a", "tcp 10.1.0.2:1000 > 10.1.0.3:81 @b", true),
+            ("a", "tcp 10.1.0.2:1000 > 192.0.2.20:80 @peer", true),
+            ("a", "tcp [fd10::2]:1000 > [fd10::3]:80 @b", true),
+        ],
+    );
 }
 
 #[test]

@@ -151,7 +151,13 @@ impl Chassis {
                 }
             }
             Mode::Nat | Mode::Internal => self.refresh_gateway(state)?,
-            Mode::L2Bridge | Mode::L2Tunnel | Mode::Private => {}
+            Mode::L2Bridge | Mode::L2Tunnel => {
+                let foreign = compile::source_mac_address::wanted(&state.document)?.is_some();
+                if let Some(adapter) = state.interface.as_ref().and_then(|name| self.adapters.get_mut(name)) {
+                    adapter.set_foreign(state.document.id, foreign)?;
+                }
+            }
+            Mode::Private => {}
         }
         state.rules.replace(&self.switch, &state.site, compile::network::rules(&state.document, &state.site)?)?;
         self.refresh_routes(state)
@@ -244,6 +250,7 @@ impl Chassis {
         if state.mode == Mode::Transparent {
             adapter.set_transparent(state.document.id, false, &self.switch)?;
         }
+        adapter.set_foreign(state.document.id, false)?;
         adapter.networks.remove(&state.document.id);
         if !adapter.networks.is_empty() {
             return Ok(());
