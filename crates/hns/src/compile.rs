@@ -9,17 +9,26 @@
 //! | host | the node itself sends |
 //! | own | endpoints of this network send, where it has a forwarding domain of its own |
 
+pub mod access;
+pub mod acl;
 pub mod adapter;
 pub mod endpoint;
+pub mod filter;
 pub mod guard;
+pub mod l4_proxy;
 pub mod load_balancer;
 pub mod mode;
+pub mod neighbor_discovery;
 pub mod network;
+pub mod network_acl;
 pub mod outbound_nat;
 pub mod port_mapping;
 pub mod qos;
 pub mod remote_subnet;
+pub mod sets;
+pub mod source_mac_address;
 pub mod support;
+pub mod tier_acl;
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -80,6 +80,7 @@ items! {
         IcmpNotTranslated "icmp-not-translated" "outbound ICMP is not translated",
         NodeCannotReachServices "node-cannot-reach-services" "the node does not reach Service addresses",
         AffinityTimeoutIgnored "affinity-timeout-ignored" "the timeout of session affinity is ignored",
+        InwardProtocols "inward-protocols" "endpoints receive TCP, UDP, ICMP and IGMP only, unless an ACL allows more",
         OneDnsSuffix "one-dns-suffix" "one DNS suffix only, and names with a dot skip it",
     }
 }
@@ -115,7 +116,7 @@ pub struct Profile {
     pub notes: &'static str,
 }
 
-const EVERY_WINDOWS: [Limit; 8] = [
+const EVERY_WINDOWS: [Limit; 9] = [
     Limit::NoHostNetworkPods,
     Limit::NodePortNotFromNode,
     Limit::LocalPolicyNeedsDsr,
@@ -124,11 +125,12 @@ const EVERY_WINDOWS: [Limit; 8] = [
     Limit::AffinityTimeoutIgnored,
     Limit::OneDnsSuffix,
     Limit::NoIpv6Only,
+    Limit::InwardProtocols,
 ];
 
-const fn windows_limits(backends: Limit) -> [Limit; 12] {
-    let [a, b, c, d, e, f, g, h] = EVERY_WINDOWS;
-    [backends, Limit::OverlayNoIpv6, Limit::OverlayNodeLocalPodsOnly, Limit::VsidFrom4096, a, b, c, d, e, f, g, h]
+const fn windows_limits(backends: Limit) -> [Limit; 13] {
+    let [a, b, c, d, e, f, g, h, i] = EVERY_WINDOWS;
+    [backends, Limit::OverlayNoIpv6, Limit::OverlayNodeLocalPodsOnly, Limit::VsidFrom4096, a, b, c, d, e, f, g, h, i]
 }
 
 const OLDER: &[Limit] = &windows_limits(Limit::Backends64);

@@ -3,5 +3,6 @@
 pub(crate) mod load_balancer;
 pub(crate) mod network;
 pub(crate) mod policy;
+pub(crate) mod sets;
 pub(crate) mod text;
 pub(crate) mod truth;

@@ -191,7 +191,9 @@ impl Writer {
     /// Where a switch makes documents true, what it cannot make true is refused by name.
     fn refuse_untrue(&self, before: &State, draft: &Draft<'_>, from: usize) -> Result<()> {
         match self.switch.moves_packets() {
-            true => draft.changes[from..].iter().try_for_each(|change| crate::validate::truth::check(change, before, &draft.state)),
+            true => draft.changes[from..]
+                .iter()
+                .try_for_each(|change| crate::validate::truth::check(change, before, &draft.state, draft.world.machine.as_ref())),
             false => Ok(()),
         }
     }

@@ -185,11 +185,14 @@ fn networks_that_the_switch_cannot_make_true_are_refused() {
     let acl = json!({"Action": "Allow", "Direction": "In"});
     let set = json!({"Id": "s", "PolicyType": "IPSET", "Values": ""});
     let source = json!({"SourceMacAddress": "00-15-5D-00-00-01"});
-    for (policy_type, settings) in [("NetworkACL", acl.clone()), ("SetPolicy", set.clone()), ("SourceMacAddress", source)] {
+    let proxy = json!({"IP": "10.0.0.1", "Port": "8080", "Protocol": 6});
+    for (policy_type, settings) in [("L4Proxy", proxy.clone()), ("SourceMacAddress", source)] {
         refused(&hcn, &switch, policy_type, || create(with_policy(network("NAT", "other"), policy_type, settings)));
     }
-    refused(&hcn, &switch, "NetworkACL", || add(Kind::Network, &hcn, net, "Add", "NetworkACL", acl));
-    refused(&hcn, &switch, "SetPolicy", || add(Kind::Network, &hcn, net, "Update", "SetPolicy", set));
+    refused(&hcn, &switch, "L4Proxy", || add(Kind::Network, &hcn, net, "Add", "L4Proxy", proxy.clone()));
+    refused(&hcn, &switch, "L4Proxy", || add(Kind::Network, &hcn, net, "Update", "L4Proxy", proxy));
+    add(Kind::Network, &hcn, net, "Add", "NetworkACL", acl).unwrap();
+    add(Kind::Network, &hcn, net, "Update", "SetPolicy", set).unwrap();
     let vlan = json!([{"Type": "VLAN", "Settings": {"IsolationId": 7}}]);
     let mut tagged = network("NAT", "other");
     tagged["Ipams"][0]["Subnets"][0]["Policies"] = vlan.clone();
@@ -206,24 +209,25 @@ fn endpoints_that_the_switch_cannot_make_true_are_refused() {
     let hcn = switch.serve();
     let net = make_network(&hcn, "L2Bridge", "net");
     let pod = make_endpoint(&hcn, net);
-    let acl = json!({"Action": "Block", "Direction": "In"});
+    let proxy = json!({"IP": "10.0.0.1", "Port": "8080", "Protocol": 6});
     let table = [
-        ("ACL", acl.clone()),
+        ("L4Proxy", proxy.clone()),
         ("QOS", json!({"MaximumOutgoingBandwidthInBytes": 1000})),
         ("PortMapping", json!({"Protocol": 6, "InternalPort": 80, "ExternalPort": 8080})),
         ("ProviderAddress", json!({"ProviderAddress": "192.0.2.11"})),
         ("VLAN", json!({"IsolationId": 7})),
-        ("TierAcl", json!({"Direction": "In", "Order": 1, "TierAclRules": []})),
+        ("Encryption", json!({"EncryptionMethodType": "Ipsec", "Name": "tunnel"})),
     ];
     for (policy_type, settings) in table {
         let document = endpoint_with(net, policy_type, settings.clone()).to_string();
         refused(&hcn, &switch, policy_type, || hcn.create(Kind::Endpoint, None, None, &document).map(drop));
         refused(&hcn, &switch, policy_type, || add(Kind::Endpoint, &hcn, pod, "Add", policy_type, settings));
     }
-    refused(&hcn, &switch, "ACL", || add(Kind::Endpoint, &hcn, pod, "Update", "ACL", acl));
+    refused(&hcn, &switch, "L4Proxy", || add(Kind::Endpoint, &hcn, pod, "Update", "L4Proxy", proxy));
     add(Kind::Endpoint, &hcn, pod, "Add", "OutBoundNAT", json!({})).unwrap();
-    let older = json!({"VirtualNetwork": net.to_string(), "Policies": [{"Type": "ACL", "Action": "Block", "Direction": "In"}]}).to_string();
-    refused(&hcn, &switch, "ACL", || hcn.call("POST", "/endpoints/", &older).map(drop));
+    let older =
+        json!({"VirtualNetwork": net.to_string(), "Policies": [{"Type": "QOS", "MaximumOutgoingBandwidthInBytes": 1000}]}).to_string();
+    refused(&hcn, &switch, "QOS", || hcn.call("POST", "/endpoints/", &older).map(drop));
     let open = make_network(&hcn, "Transparent", "open");
     let document = endpoint_with(open, "OutBoundNAT", json!({})).to_string();
     refused(&hcn, &switch, "OutBoundNAT", || hcn.create(Kind::Endpoint, None, None, &document).map(drop));
@@ -335,16 +339,16 @@ fn what_was_made_without_a_switch_can_be_taken_apart_but_not_grow() {
         switch: Arc::new(Recorder::default()),
     })
     .unwrap();
-    let acl = |direction: &str| json!({"Action": "Block", "Direction": direction});
+    let limit = |bytes: u32| json!({"MaximumOutgoingBandwidthInBytes": bytes});
     let net = make_network(&hcn, "L2Bridge", "net");
-    let pod = make(&hcn, Kind::Endpoint, &endpoint_with(net, "ACL", acl("In")));
+    let pod = make(&hcn, Kind::Endpoint, &endpoint_with(net, "QOS", limit(1000)));
     let space = make(&hcn, Kind::Namespace, &namespace("Host"));
     attach(&hcn, space, pod).unwrap();
     let balancer = make(&hcn, Kind::LoadBalancer, &load_balancer(&[pod], &["10.0.0.2"], 80));
     drop(hcn);
     let switch = Arc::new(Moving::default());
     let hcn = switch.serve_from(directory.path());
-    refused(&hcn, &switch, "ACL", || add(Kind::Endpoint, &hcn, pod, "Add", "ACL", acl("Out")));
+    refused(&hcn, &switch, "QOS", || add(Kind::Endpoint, &hcn, pod, "Add", "QOS", limit(2000)));
     let other = load_balancer(&[pod], &["10.0.0.3"], 80).to_string();
     refused(&hcn, &switch, "LoadBalancer", || hcn.modify(Kind::LoadBalancer, balancer, &other));
     add(Kind::Endpoint, &hcn, pod, "Add", "OutBoundNAT", json!({})).unwrap();

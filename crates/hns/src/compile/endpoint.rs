@@ -11,7 +11,7 @@ use vfp::{DomainId, PortId, PortKind, PortSpec, ProgramSpec};
 use wire::{Ip, MacAddress};
 
 use super::network::Mode;
-use super::{CompileError, Placed, Site, address, guard, mac, mode, outbound_nat, prefix};
+use super::{CompileError, Placed, Site, access, address, guard, l4_proxy, mac, mode, outbound_nat, prefix, source_mac_address};
 
 /// A route that the NIC's namespace gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,6 +128,10 @@ pub fn port(endpoint: &Endpoint, network: &Network, site: &Site) -> Result<PortS
     let (mac, addresses) = (hardware_address(endpoint)?, addresses(endpoint)?);
     let strict = matches!(mode, Mode::L2Bridge | Mode::L2Tunnel | Mode::Overlay);
     let mut layers = guard::layers(mac, if strict { &addresses } else { &[] });
+    layers.extend(access::layers(endpoint, network, site)?);
+    if let (true, Some(adapter)) = (mode.has_services(), &site.adapter) {
+        layers.extend(l4_proxy::layer(&endpoint.policies, &network.policies, &addresses, adapter)?);
+    }
     layers.extend(site.services.map(super::service_layer));
     if mode.has_adapter() {
         layers.extend(outbound_nat::layer(&endpoint.policies, &super::network::prefixes(network)?, site)?);
@@ -140,7 +144,10 @@ pub fn port(endpoint: &Endpoint, network: &Network, site: &Site) -> Result<PortS
         addresses: if strict { addresses } else { Vec::new() },
         domain: domain(network, site)?,
         mtu: mtu(endpoint, network, site)?,
-        hidden_behind: site.adapter.as_ref().filter(|_| matches!(mode, Mode::L2Bridge | Mode::L2Tunnel)).map(|adapter| adapter.mac),
+        hidden_behind: match (mode, &site.adapter) {
+            (Mode::L2Bridge | Mode::L2Tunnel, Some(adapter)) => Some(source_mac_address::of(network, adapter)?),
+            _ => None,
+        },
         hairpin: false,
         program: ProgramSpec { layers },
     })
@@ -158,8 +165,8 @@ pub fn label(endpoint: &Endpoint) -> String {
 pub fn rules(endpoint: &Endpoint, network: &Network, site: &Site, port: PortId) -> Result<Vec<Placed>, CompileError> {
     let mode = Mode::of(network)?;
     let mut rules = match mode {
-        Mode::L2Bridge => mode::l2bridge::endpoint(endpoint, site, port)?,
-        Mode::L2Tunnel => mode::l2tunnel::endpoint(endpoint, site, port)?,
+        Mode::L2Bridge => mode::l2bridge::endpoint(endpoint, network, site, port)?,
+        Mode::L2Tunnel => mode::l2tunnel::endpoint(endpoint, network, site, port)?,
         Mode::Overlay => mode::overlay::endpoint(endpoint, network, port)?,
         Mode::Transparent => mode::transparent::endpoint(endpoint, port)?,
         Mode::Nat | Mode::Internal | Mode::Private => mode::internal::endpoint(endpoint, port)?,

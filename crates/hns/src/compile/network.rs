@@ -10,7 +10,7 @@ use ipnet::IpNet;
 use vfp::{DomainSpec, Flood};
 use wire::{Ip, MacAddress};
 
-use super::{CompileError, Placed, Site, address, mac, mode, prefix};
+use super::{CompileError, Placed, Site, address, mac, mode, neighbor_discovery, prefix};
 
 /// How a network moves packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -156,13 +156,23 @@ pub fn domain(network: &Network, mode: Mode) -> DomainSpec {
 
 /// The rules of a network.
 pub fn rules(network: &Network, site: &Site) -> Result<Vec<Placed>, CompileError> {
-    match Mode::of(network)? {
-        Mode::L2Bridge => mode::l2bridge::network(network, site),
-        Mode::L2Tunnel => Ok(Vec::new()),
-        Mode::Overlay => mode::overlay::network(network, site),
-        Mode::Transparent => mode::transparent::network(network, site),
-        Mode::Nat | Mode::Internal | Mode::Private => mode::internal::network(network, site),
-    }
+    let mode = Mode::of(network)?;
+    let mut rules = match mode {
+        Mode::L2Bridge => mode::l2bridge::network(network, site)?,
+        Mode::L2Tunnel => Vec::new(),
+        Mode::Overlay => mode::overlay::network(network, site)?,
+        Mode::Transparent => mode::transparent::network(network, site)?,
+        Mode::Nat | Mode::Internal | Mode::Private => mode::internal::network(network, site)?,
+    };
+    rules.extend(neighbor_discovery::rules(network, mode)?);
+    Ok(rules)
+}
+
+/// The policies of a network that its endpoints' ports are compiled from. Where they change, the endpoints have to be compiled anew.
+pub fn for_endpoints(network: &Network) -> Vec<policy::Policy> {
+    use NetworkPolicyType::{NetworkAcl, SetPolicy, SourceMacAddress};
+    let concerns = |policy: &&policy::Policy| [SetPolicy, NetworkAcl, SourceMacAddress].iter().any(|kind| policy.is(kind));
+    network.policies.iter().filter(concerns).cloned().collect()
 }
 
 /// Prefixes that the node reaches through its vNIC on the switch.

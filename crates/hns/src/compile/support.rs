@@ -30,7 +30,13 @@ pub fn endpoint(kind: &EndpointPolicyType, mode: Mode) -> Support {
         EndpointPolicyType::ProviderAddress if mode == Mode::Overlay => Compiled("tunnel to a remote endpoint"),
         EndpointPolicyType::EncapOverhead => Compiled("MTU of the NIC"),
         EndpointPolicyType::InterfaceParameters => Compiled("MTU of the NIC"),
+        EndpointPolicyType::L4Proxy if mode.has_services() => Compiled("layer `proxy`, outwards"),
         EndpointPolicyType::Qos => Compiled("rate at which the NIC is read"),
+        EndpointPolicyType::Acl => Compiled("layer `acl`, or `firewall` for host rules; both directions"),
+        EndpointPolicyType::TierAcl => Compiled("layer `acl`, a group for each tier"),
+        EndpointPolicyType::InterfaceConstraint if mode.has_adapter() => Kept("checked: it must mean the network's adapter"),
+        EndpointPolicyType::Iov => Kept("there is no hardware to offload to"),
+        EndpointPolicyType::Firewall => Kept("settings of the firewall of virtual machines; endpoints here are containers"),
         EndpointPolicyType::PortName => Kept("a name"),
         EndpointPolicyType::L2Driver => Kept("HNS adds it itself; it has no settings"),
         _ => Refused,
@@ -38,16 +44,27 @@ pub fn endpoint(kind: &EndpointPolicyType, mode: Mode) -> Support {
 }
 
 /// What the switch makes of a policy of a network.
-pub fn network(kind: &NetworkPolicyType) -> Support {
+pub fn network(kind: &NetworkPolicyType, mode: Mode) -> Support {
     use Support::{Compiled, Kept, Refused};
     match kind {
         NetworkPolicyType::NetAdapterName | NetworkPolicyType::InterfaceConstraint => Compiled("choice of the adapter"),
         NetworkPolicyType::ProviderAddress => Compiled("address of the tunnel"),
         NetworkPolicyType::DrMacAddress => Compiled("hardware address of the distributed router"),
         NetworkPolicyType::RemoteSubnetRoute => Compiled("tunnels to other nodes; on Overlay networks"),
+        NetworkPolicyType::L4Proxy => Compiled("layer `proxy` of every endpoint, outwards; on L2Bridge, L2Tunnel and Overlay networks"),
         NetworkPolicyType::VxlanPort => Compiled("UDP port of the tunnel"),
         NetworkPolicyType::HostRoute => Compiled("the node's route to the network, which it always has"),
         NetworkPolicyType::AutomaticDns => Kept("settings for names, which containers read"),
+        NetworkPolicyType::SourceMacAddress if matches!(mode, Mode::L2Bridge | Mode::L2Tunnel) => {
+            Compiled("hardware address on the wire; on L2Bridge and L2Tunnel networks")
+        }
+        NetworkPolicyType::SetPolicy => Compiled("addresses of access lists that name the set"),
+        NetworkPolicyType::NetworkAcl => Compiled("layer `acl`, or `firewall` for host rules, on every endpoint"),
+        // There whatever the fabric answers is where packets go.
+        NetworkPolicyType::NeighborDiscovery if mode != Mode::L2Tunnel => {
+            Compiled("answers to endpoints that ask for neighbours; not on L2Tunnel networks")
+        }
+        NetworkPolicyType::LayerConstraint => Kept("checked: the layer must exist"),
         NetworkPolicyType::VSwitchExtension => Kept("there are no extensions to switch on"),
         _ => Refused,
     }
@@ -88,7 +105,8 @@ pub fn table() -> String {
         Support::Refused => ("refused", ""),
     };
     for kind in NetworkPolicyType::ALL {
-        let (compiled, how) = one(network(kind));
+        // Of networks that a policy has a meaning on: it is refused on others.
+        let (compiled, how) = one(network(kind, Mode::L2Bridge));
         row("network", kind, compiled, how);
     }
     for kind in SubnetPolicyType::ALL {

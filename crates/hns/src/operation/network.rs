@@ -46,6 +46,7 @@ pub(crate) fn create(draft: &mut Draft<'_>, mut network: Network, type_spelling:
     check_overlap(draft, &network)?;
     let place = Place::new(&draft.world.build, &network.network_type, &network.policies);
     network.policies = validate::policy::network_policies(&network.policies, &place)?;
+    validate::sets::no_circle(&network.policies)?;
     let adapter = bind(draft, &mut network)?;
     complete(draft, &mut network);
     let id = network.id;

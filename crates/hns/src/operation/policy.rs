@@ -13,7 +13,8 @@ use hcn::policy::network::{NetworkPolicyType, RemoteSubnetRouteSettings, SetPoli
 use hcn::{Field, Path};
 
 use crate::operation::{Draft, unsupported};
-use crate::validate::policy::{Place, endpoint_policies, network_policies, one_interface_parameters};
+use crate::validate::policy::{Place, consistent, endpoint_policies, network_policies};
+use crate::validate::sets;
 
 /// What a modify request is about and how.
 pub(crate) fn modify_request<T: Field>(request: &ModifyRequest) -> Result<(T, RequestType)> {
@@ -31,6 +32,7 @@ pub(crate) fn change_network_policies(draft: &Draft<'_>, network: &mut Network, 
     let all: Vec<Policy> = network.policies.iter().chain(wanted).cloned().collect();
     let place = Place::new(&draft.world.build, &network.network_type, &all);
     let wanted = network_policies(wanted, &place).map_err(|error| error.within("Settings"))?;
+    let removed = if *how == RequestType::Remove { sets::ids(&wanted) } else { Vec::new() };
     match how {
         RequestType::Add => add(&mut network.policies, wanted, same_network_policy),
         RequestType::Remove => remove(&mut network.policies, &wanted),
@@ -42,7 +44,10 @@ pub(crate) fn change_network_policies(draft: &Draft<'_>, network: &mut Network, 
             Ok(())
         }
         other => Err(unsupported(format!("{other} of policies is not supported"), "use Add, Remove or Update")),
-    }
+    }?;
+    sets::no_circle(&network.policies)?;
+    let endpoints = draft.state.endpoints.of_network(network.id).filter_map(|id| draft.state.endpoints.get(id));
+    sets::none_missing(network, &removed, endpoints.map(|record| &record.document))
 }
 
 /// Changes the policies of an endpoint.
@@ -61,7 +66,7 @@ pub(crate) fn change_endpoint_policies(draft: &Draft<'_>, endpoint: &mut Endpoin
         }
         other => Err(unsupported(format!("{other} of policies is not supported"), "use Add, Remove or Update")),
     }?;
-    one_interface_parameters(&endpoint.policies)
+    consistent(&endpoint.policies)
 }
 
 fn add(policies: &mut Vec<Policy>, wanted: Vec<Policy>, same: fn(&Policy, &Policy) -> bool) -> Result<()> {

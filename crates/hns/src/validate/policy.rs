@@ -3,6 +3,9 @@
 //! The canonical form (names, MAC and IP spelling) is what is stored, so that removing a policy by its value works
 //! whatever spelling the caller uses.
 
+use std::collections::{BTreeMap, HashSet};
+use std::net::IpAddr;
+
 use hcn::Field;
 use hcn::error::{Error, Result, detail};
 use hcn::load_balancer::ProtocolType;
@@ -14,8 +17,9 @@ use hcn::policy::network::*;
 use hcn::policy::subnet::{IsolationSettings, SubnetPolicyType};
 
 use crate::build::Build;
+use crate::compile::filter::WITH_PORTS;
 use crate::profile::{Defect, Feature, Limit};
-use crate::validate::text;
+use crate::validate::{sets, text};
 
 /// The conditions of a settings struct, whose fields have the same names in all of them.
 macro_rules! conditions {
@@ -32,7 +36,7 @@ pub(crate) struct Place<'a> {
     pub build: &'a Build,
     pub network_type: &'a NetworkType,
     /// Ids of the address sets of the network.
-    pub sets: Vec<String>,
+    pub sets: HashSet<String>,
 }
 
 impl<'a> Place<'a> {
@@ -44,7 +48,7 @@ impl<'a> Place<'a> {
     }
 
     fn is_set(&self, name: &str) -> bool {
-        self.sets.iter().any(|set| set == name)
+        self.sets.contains(name)
     }
 
     fn need(&self, feature: Feature) -> Result<()> {
@@ -82,13 +86,15 @@ fn each(policies: &[Policy], check: impl Fn(&Policy) -> Result<Policy>) -> Resul
 
 /// Checks the policies of a network.
 pub(crate) fn network_policies(policies: &[Policy], place: &Place<'_>) -> Result<Vec<Policy>> {
-    each(policies, |policy| network_policy(policy, place))
+    let checked = each(policies, |policy| network_policy(policy, place))?;
+    sets::one_of_each(&checked)?;
+    Ok(checked)
 }
 
 /// Checks the policies of an endpoint.
 pub(crate) fn endpoint_policies(policies: &[Policy], place: &Place<'_>) -> Result<Vec<Policy>> {
     let checked = each(policies, |policy| endpoint_policy(policy, place))?;
-    one_interface_parameters(&checked)?;
+    consistent(&checked)?;
     Ok(checked)
 }
 
@@ -97,8 +103,29 @@ pub(crate) fn subnet_policies(policies: &[Policy], build: &Build) -> Result<Vec<
     each(policies, |policy| subnet_policy(policy, build))
 }
 
+/// Checks that the policies of an endpoint can be true together.
+pub(crate) fn consistent(policies: &[Policy]) -> Result<()> {
+    one_interface_parameters(policies)?;
+    one_tier_at_a_time(policies)
+}
+
+/// Of two tiers with the same order nobody could tell which is asked first.
+fn one_tier_at_a_time(policies: &[Policy]) -> Result<()> {
+    let mut found: BTreeMap<(String, u16), String> = BTreeMap::new();
+    for (index, policy) in policies.iter().enumerate().filter(|(_, policy)| policy.is(&EndpointPolicyType::TierAcl)) {
+        let tier: TierAclSettings = policy.settings()?;
+        let direction = tier.direction.as_ref().map(ToString::to_string).unwrap_or_default();
+        if let Some(other) = found.insert((direction.clone(), tier.order), tier.name.clone()) {
+            let cause = format!("the tiers {other:?} and {:?} of direction {direction} both have the order {}", tier.name, tier.order);
+            let field = format!("Policies[{index}].Settings.Order");
+            return Err(invalid(&field, cause, "give every tier of a direction an order of its own"));
+        }
+    }
+    Ok(())
+}
+
 /// An endpoint can have only one set of interface parameters.
-pub(crate) fn one_interface_parameters(policies: &[Policy]) -> Result<()> {
+fn one_interface_parameters(policies: &[Policy]) -> Result<()> {
     let count = policies.iter().filter(|policy| policy.is(&EndpointPolicyType::InterfaceParameters)).count();
     if count < 2 {
         return Ok(());
@@ -304,11 +331,36 @@ fn remote_subnet_route(settings: &mut RemoteSubnetRouteSettings, build: &Build) 
 
 fn set_policy(settings: &mut SetPolicySettings, place: &Place<'_>) -> Result<()> {
     required(&settings.id, "Id", "give the set an id; rules refer to it")?;
+    if settings.id.trim() != settings.id || settings.id.contains(',') || is_address(&settings.id) {
+        let cause = format!("{:?} could not be told from an address, or from several ids, where a rule names it", settings.id);
+        return Err(invalid("Id", cause, "choose an id that is no address and has no comma and no blank at its ends"));
+    }
     match settings.policy_type {
         SetPolicyType::IpSet => text::addresses(&mut settings.values, "Values", &|_| false),
-        SetPolicyType::NestedIpSet => place.need(Feature::NestedIpSet),
+        SetPolicyType::NestedIpSet => {
+            place.need(Feature::NestedIpSet)?;
+            nested_set(settings, place)
+        }
         _ => Err(invalid("PolicyType", format!("{} is no kind of set", settings.policy_type), "write IPSET or NESTEDIPSET")),
     }
+}
+
+fn is_address(text: &str) -> bool {
+    text.parse::<IpAddr>().is_ok() || text.parse::<ipnet::IpNet>().is_ok()
+}
+
+fn nested_set(settings: &mut SetPolicySettings, place: &Place<'_>) -> Result<()> {
+    let unknown = text::list(&settings.values).find(|id| !place.is_set(id));
+    if let Some(unknown) = unknown {
+        let cause = format!("{unknown:?} is the id of no set of this network");
+        return Err(invalid(
+            "Values",
+            cause,
+            "list ids of sets, separated by commas; add the sets that are named first, or in one request",
+        ));
+    }
+    settings.values = text::list(&settings.values).collect::<Vec<_>>().join(",");
+    Ok(())
 }
 
 fn acl(settings: &mut AclSettings, place: &Place<'_>) -> Result<()> {
@@ -348,6 +400,10 @@ impl Conditions<'_> {
     fn check(self, place: &Place<'_>) -> Result<()> {
         let protocols = text::protocols(self.protocols, "Protocols")?;
         place.without(Feature::AclProtocol252, "Protocols", !protocols.contains(&252))?;
+        one_family(&self.addresses)?;
+        for (field, list) in &self.ports {
+            has_ports(field, list, &protocols)?;
+        }
         for (field, list) in self.addresses {
             place.without(Feature::AclAddressLists, field, !list.contains(','))?;
             text::addresses(list, field, &|name: &str| place.is_set(name))?;
@@ -358,6 +414,31 @@ impl Conditions<'_> {
         }
         Ok(())
     }
+}
+
+/// Addresses of both ends of a packet are of one family. What sets hold may change, and is not looked at.
+fn one_family(addresses: &[(&'static str, &mut String); 2]) -> Result<()> {
+    let families = |list: &str| -> Option<(bool, bool)> {
+        let prefixes: Option<Vec<_>> = text::list(list).map(|element| text::prefix(element, "", Error::InvalidPolicy).ok()).collect();
+        let prefixes = prefixes.filter(|prefixes| !prefixes.is_empty())?;
+        Some((prefixes.iter().any(|prefix| prefix.addr().is_ipv4()), prefixes.iter().any(|prefix| prefix.addr().is_ipv6())))
+    };
+    let [(_, local), (field, remote)] = addresses;
+    match (families(local), families(remote)) {
+        (Some((v4, v6)), Some((other_v4, other_v6))) if !(v4 && other_v4) && !(v6 && other_v6) => {
+            let cause = format!("{remote} and {local} of LocalAddresses are of different families, so that no packet can match");
+            Err(invalid(field, cause, "use addresses of one family in both fields, or leave one of them out"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn has_ports(field: &str, list: &str, protocols: &[u8]) -> Result<()> {
+    if list.is_empty() || protocols.is_empty() || protocols.iter().any(|number| WITH_PORTS.contains(number)) {
+        return Ok(());
+    }
+    let cause = format!("ports are given, and of the Protocols {protocols:?} none has ports");
+    Err(invalid(field, cause, "leave the ports out, or name TCP (6), UDP (17) or SCTP (132) in Protocols"))
 }
 
 fn port_mapping(settings: &mut PortMappingSettings, place: &Place<'_>) -> Result<()> {

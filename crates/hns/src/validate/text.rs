@@ -3,6 +3,7 @@
 //! Each function reads the text and prints it in its canonical form, so that equal things compare equal later.
 
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
 use hcn::error::{Detail, Error, Result, detail};
 use ipnet::IpNet;
@@ -64,15 +65,20 @@ pub(crate) fn addresses(text: &mut String, field: &str, is_set: &dyn Fn(&str) ->
 /// A comma-separated list of ports and ranges of ports, in its canonical spelling.
 pub(crate) fn ports(text: &mut String, field: &str) -> Result<()> {
     for element in list(text) {
-        let (first, last) = element.split_once('-').unwrap_or((element, element));
-        let (first, last) = (first.trim().parse::<u16>(), last.trim().parse::<u16>());
-        if !matches!((first, last), (Ok(first), Ok(last)) if first <= last) {
-            let cause = format!("{element:?} is neither a port nor a range of ports");
+        if port_range(element).is_none() {
+            let cause = format!("{element:?} is neither a port nor a range of ports from a lower to a higher one");
             return Err(Error::InvalidPolicy(detail(cause).field(field).remedy("write ports such as 80,8080-8090")));
         }
     }
     *text = list(text).collect::<Vec<_>>().join(",");
     Ok(())
+}
+
+/// A transport port, or a range of them.
+pub(crate) fn port_range(text: &str) -> Option<RangeInclusive<u16>> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let (first, last) = (first.trim().parse::<u16>().ok()?, last.trim().parse::<u16>().ok()?);
+    (first <= last).then_some(first..=last)
 }
 
 /// A transport port in a string.

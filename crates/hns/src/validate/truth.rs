@@ -5,26 +5,29 @@ use hcn::endpoint::Endpoint;
 use hcn::error::{Error, Result, detail};
 use hcn::network::Network;
 use hcn::policy::Policy;
+use hcn::policy::endpoint::EndpointPolicyType;
+use hcn::policy::network::InterfaceConstraintSettings;
 use hcn::route::SdnRoute;
 
 use crate::compile::network::Mode;
 use crate::compile::support::{self, Support};
 use crate::compile::{load_balancer, port_mapping};
 use crate::journal::Change;
-use crate::record::AnyRecord;
+use crate::machine::{Adapter, Machine};
+use crate::record::{AnyRecord, Record};
 use crate::state::State;
 
 /// Checks a change about to be made. What was there before may stay, so that it can be taken apart: a state may have been made while no switch
 /// moved packets.
-pub(crate) fn check(change: &Change, before: &State, after: &State) -> Result<()> {
+pub(crate) fn check(change: &Change, before: &State, after: &State, machine: &dyn Machine) -> Result<()> {
     match change {
         Change::Put(AnyRecord::Network(record)) => {
             network(&record.document, before.networks.get(record.document.id).map(|record| &record.document))
         }
         Change::Put(AnyRecord::Endpoint(record)) => {
-            let mode = after.networks.get(record.document.network).and_then(|network| Mode::of(&network.document).ok());
+            let network = after.networks.get(record.document.network);
             let before = before.endpoints.get(record.document.id).map(|record| &record.document);
-            endpoint(&record.document, before, mode.unwrap_or(Mode::Private))
+            endpoint(&record.document, before, network.map(|network| &**network), machine)
         }
         Change::Put(AnyRecord::LoadBalancer(record)) => match load_balancer::Extras::of(&record.document) {
             Ok(_) => Ok(()),
@@ -58,7 +61,8 @@ fn network(network: &Network, before: Option<&Network>) -> Result<()> {
         ));
     }
     let known: Vec<&Policy> = before.iter().flat_map(|before| &before.policies).collect();
-    refuse(support::refused(&added(network.policies.iter(), &known), support::network), "a network")?;
+    let mode = Mode::of(network).unwrap_or(Mode::Private);
+    refuse(support::refused(&added(network.policies.iter(), &known), |kind| support::network(kind, mode)), "this network")?;
     let known: Vec<&Policy> = before.iter().flat_map(|before| before.subnets()).flat_map(|subnet| &subnet.policies).collect();
     let subnets = added(network.subnets().flat_map(|subnet| &subnet.policies), &known);
     refuse(
@@ -71,15 +75,38 @@ fn network(network: &Network, before: Option<&Network>) -> Result<()> {
     )
 }
 
-fn endpoint(endpoint: &Endpoint, before: Option<&Endpoint>, mode: Mode) -> Result<()> {
+fn endpoint(endpoint: &Endpoint, before: Option<&Endpoint>, network: Option<&Record<Network>>, machine: &dyn Machine) -> Result<()> {
+    let mode = network.and_then(|network| Mode::of(&network.document).ok()).unwrap_or(Mode::Private);
     let known: Vec<&Policy> = before.iter().flat_map(|before| &before.policies).collect();
     let policies = added(endpoint.policies.iter(), &known);
     refuse(support::refused(&policies, |kind| support::endpoint(kind, mode)), "an endpoint of this network")?;
+    if let Some(network) = network {
+        interface_constraints(&policies, &network.inside.adapter, machine)?;
+    }
     match port_mapping::mappings(&Endpoint { policies, ..endpoint.clone() }) {
         Ok(_) => Ok(()),
         // The settings may name SCTP, which the node cannot translate.
         Err(error) => Err(Error::InvalidPolicy(detail(error.cause).field(error.field).remedy("map ports of TCP (6) or UDP (17)"))),
     }
+}
+
+/// An endpoint is on its network's adapter; a constraint that means another one cannot hold. What the machine does not know of an adapter is
+/// not compared.
+fn interface_constraints(policies: &[Policy], adapter: &str, machine: &dyn Machine) -> Result<()> {
+    for policy in policies.iter().filter(|policy| policy.is(&EndpointPolicyType::InterfaceConstraint)) {
+        let InterfaceConstraintSettings { interface_alias: alias, interface_index: index, .. } = policy.settings()?;
+        let own = machine.adapters().into_iter().find(|own| own.name == adapter);
+        let is_met = |own: &Adapter| (alias.is_empty() || own.is_called(&alias)) && (index == 0 || own.index == index);
+        if own.as_ref().is_some_and(is_met) || (alias.is_empty() && index == 0) {
+            continue;
+        }
+        let (field, found) =
+            if alias.is_empty() { ("InterfaceIndex", index.to_string()) } else { ("InterfaceAlias", format!("{alias:?}")) };
+        let cause = format!("{found} is not the adapter {adapter:?} that the endpoint's network is on");
+        let remedy = "leave the policy out, or make the endpoint on a network of that adapter";
+        return Err(Error::InvalidPolicy(detail(cause).field(format!("Settings.{field}")).remedy(remedy)));
+    }
+    Ok(())
 }
 
 fn refuse(policy: Option<String>, on: &str) -> Result<()> {

@@ -241,6 +241,16 @@ impl Node {
         Ok(())
     }
 
+    /// Changes an endpoint that is there, with its port. Nothing changes if the document cannot become rules.
+    pub(crate) fn change_endpoint(&mut self, network: &str, document: &Value) {
+        let document: Endpoint = read(document);
+        let NetworkState { document: network, site, .. } = &self.networks[network];
+        let port = self.ports[&document.name];
+        self.switch.change_port(port, compile::endpoint::port(&document, network, site).expect("sound documents")).expect("the port");
+        let state = self.endpoints.get_mut(&document.name).expect("the endpoint");
+        state.rules.replace(&self.switch, site, compile::endpoint::rules(&document, network, site, port).expect("sound documents"));
+    }
+
     /// Takes an endpoint away.
     pub(crate) fn remove_endpoint(&mut self, name: &str) {
         let state = self.endpoints.remove(name).expect("the endpoint");

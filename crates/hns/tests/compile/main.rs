@@ -5,6 +5,8 @@
 #[path = "../../../vfp/tests/common/frames.rs"]
 mod frames;
 
+mod access;
+mod acl;
 mod adapter;
 mod bench;
 mod documents;
@@ -14,10 +16,16 @@ mod l2bridge;
 mod l2tunnel;
 mod limits;
 mod malformed;
+mod model;
+mod neighbor_discovery;
+mod network_acl;
 mod nic;
 mod outbound_nat;
 mod overlay;
 mod packet;
 mod port_mapping;
 mod remote_subnet;
+mod sets;
+mod source_mac_address;
+mod tier_acl;
 mod transparent;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `tcp 10.0.0.2:1000 > 10.0.0.3:80` | a SYN; likewise `udp` and `sctp` |
 //! | `echo 10.0.0.2 > 10.0.0.3` | an echo request; `pong` is its answer |
+//! | `raw252 10.0.0.2 > 10.0.0.3` | a packet of protocol 252 |
 //! | `who 10.0.0.3 tell 10.0.0.2` | an ARP request or a neighbour solicitation |
 //! | `other` | neither IP nor ARP |
 //!
@@ -72,6 +73,9 @@ impl Names {
             let what = if kind == "echo" { Carries::Echo(number) } else { Carries::EchoReply(number) };
             let plain = |text: &str| address(text.trim_end_matches("#nat"));
             return frames::frame(macs, plain(from), plain(to), what, payload);
+        }
+        if let Some(number) = kind.strip_prefix("raw") {
+            return frames::frame(macs, address(from), address(to), Carries::Raw(number.parse().expect("a protocol")), payload);
         }
         let (from, to) = (self.end(from), self.end(to));
         let what = match kind {

@@ -36,6 +36,8 @@ pub(super) struct Adapter {
     pub(super) networks: BTreeSet<Guid>,
     pub(super) tunnels: BTreeMap<(IpAddr, u16), Tunnel>,
     transparent: BTreeSet<Guid>,
+    /// Networks that are on the wire under another hardware address than the adapter's.
+    foreign: BTreeSet<Guid>,
     takeover: Takeover,
     netlink: Netlink,
     socket: PacketSocket,
@@ -93,6 +95,7 @@ impl Adapter {
             networks: BTreeSet::new(),
             tunnels: BTreeMap::new(),
             transparent: BTreeSet::new(),
+            foreign: BTreeSet::new(),
             takeover,
             netlink,
             socket,
@@ -178,12 +181,26 @@ impl Adapter {
             false => self.transparent.remove(&network),
         };
         let any = !self.transparent.is_empty();
-        let promiscuous = self.socket.set_promiscuous(any);
-        promiscuous.map_err(|error| Error::io(format!("receive all frames of {}", self.takeover.adapter()), error))?;
+        self.receive_what_is_needed()?;
         let flood = if any { Flood::Everybody } else { Flood::Listed };
         let name = self.takeover.adapter().to_owned();
         switch.change_domain(self.site.wire_domain, DomainSpec { name, flood, other_protocols: any })?;
         Ok(())
+    }
+
+    /// While a network has another hardware address on the wire, frames for that one are received as well.
+    pub(super) fn set_foreign(&mut self, network: Guid, foreign: bool) -> Result<(), Error> {
+        let changed = match foreign {
+            true => self.foreign.insert(network),
+            false => self.foreign.remove(&network),
+        };
+        if changed { self.receive_what_is_needed() } else { Ok(()) }
+    }
+
+    fn receive_what_is_needed(&self) -> Result<(), Error> {
+        let all = !self.transparent.is_empty() || !self.foreign.is_empty();
+        let promiscuous = self.socket.set_promiscuous(all);
+        promiscuous.map_err(|error| Error::io(format!("receive all frames of {}", self.takeover.adapter()), error))
     }
 
     /// Gives the node routes to what is behind the switch.

@@ -4,6 +4,7 @@
 //! make namespaces, `/dev/net/tun`, and the command `ip`; elsewhere the tests say that they were skipped.
 #![cfg(target_os = "linux")]
 
+mod acl;
 mod harness;
 mod hostile;
 mod l2bridge;

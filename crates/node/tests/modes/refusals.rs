@@ -23,7 +23,7 @@ fn load_balancer() -> Value {
 /// Policies that become nothing in the switch.
 fn untrue() -> [(&'static str, Value); 3] {
     [
-        ("ACL", json!({ "Protocols": "6", "Action": "Block", "Direction": "In", "Priority": 100 })),
+        ("Encryption", json!({ "EncryptionMethodType": "Ipsec", "Name": "tunnel" })),
         ("QOS", json!({ "MaximumOutgoingBandwidthInBytes": 1_000_000 })),
         ("L4Proxy", json!({ "Port": "8080", "Protocol": 6, "OutboundNAT": true, "Destination": "10.0.0.0/24" })),
     ]

@@ -14,7 +14,7 @@ use wire::Ip;
 use super::{answer, deliver};
 use crate::compile::endpoint::{addresses, hardware_address, label};
 use crate::compile::network::gateways;
-use crate::compile::{CompileError, Placed, Realm, Site, priority};
+use crate::compile::{CompileError, Placed, Realm, Site, priority, source_mac_address};
 
 /// The rules of a network.
 pub fn network(network: &Network, site: &Site) -> Result<Vec<Placed>, CompileError> {
@@ -26,16 +26,16 @@ pub fn network(network: &Network, site: &Site) -> Result<Vec<Placed>, CompileErr
 }
 
 /// The rules of an endpoint.
-pub fn endpoint(endpoint: &Endpoint, site: &Site, port: PortId) -> Result<Vec<Placed>, CompileError> {
+pub fn endpoint(endpoint: &Endpoint, network: &Network, site: &Site, port: PortId) -> Result<Vec<Placed>, CompileError> {
     let adapter = site.adapter()?;
-    let (mac, name) = (hardware_address(endpoint)?, label(endpoint));
+    let (mac, name, on_wire) = (hardware_address(endpoint)?, label(endpoint), source_mac_address::of(network, adapter)?);
     let mut rules = Vec::new();
     for address in addresses(endpoint)? {
         rules.extend(deliver(Realm::Wire, &[Stage::ForwardOut, Stage::ForwardIn], &name, address, port, mac));
         rules.extend(deliver(Realm::Host, &[Stage::ForwardOut], &name, address, port, mac));
         rules.push(answer(Realm::Wire, Stage::NeighbourOut, &name, address, mac, priority::ENDPOINT));
         rules.push(answer(Realm::Host, Stage::NeighbourOut, &name, address, mac, priority::ENDPOINT));
-        rules.push(answer(Realm::Wire, Stage::NeighbourIn, &name, address, adapter.mac, priority::ENDPOINT));
+        rules.push(answer(Realm::Wire, Stage::NeighbourIn, &name, address, on_wire, priority::ENDPOINT));
     }
     Ok(rules)
 }

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use hcn::Guid;
 use hcn::network::Network;
+use hcn::policy::Policy;
 use hns::compile::network::{Mode, Overlay};
 use hns::compile::{self, Site};
 use ipnet::IpNet;
@@ -35,6 +36,7 @@ struct Basis {
     site: Site,
     prefixes: Vec<IpNet>,
     overlay: Option<Overlay>,
+    policies: Vec<Policy>,
 }
 
 impl NetworkState {
@@ -44,7 +46,12 @@ impl NetworkState {
             Mode::Overlay => Some(compile::network::overlay(&self.document, first)?),
             _ => None,
         };
-        Ok(Basis { site: self.site.clone(), prefixes: compile::network::prefixes(&self.document)?, overlay })
+        Ok(Basis {
+            site: self.site.clone(),
+            prefixes: compile::network::prefixes(&self.document)?,
+            overlay,
+            policies: compile::network::for_endpoints(&self.document),
+        })
     }
 }
 
@@ -146,7 +153,13 @@ impl Chassis {
                 }
             }
             Mode::Nat | Mode::Internal => self.refresh_gateway(state)?,
-            Mode::L2Bridge | Mode::L2Tunnel | Mode::Private => {}
+            Mode::L2Bridge | Mode::L2Tunnel => {
+                let foreign = compile::source_mac_address::wanted(&state.document)?.is_some();
+                if let Some(adapter) = state.interface.as_ref().and_then(|name| self.adapters.get_mut(name)) {
+                    adapter.set_foreign(state.document.id, foreign)?;
+                }
+            }
+            Mode::Private => {}
         }
         state.rules.replace(&self.switch, &state.site, compile::network::rules(&state.document, &state.site)?)?;
         self.refresh_routes(state)
@@ -243,6 +256,7 @@ impl Chassis {
         if state.mode == Mode::Transparent {
             adapter.set_transparent(state.document.id, false, &self.switch)?;
         }
+        adapter.set_foreign(state.document.id, false)?;
         adapter.networks.remove(&state.document.id);
         if !adapter.networks.is_empty() {
             return Ok(());
