@@ -9,7 +9,7 @@ use super::bench::{Carries, assert_sound, frame, ip, mac, tcp};
 use super::outside::{Node, service};
 
 /// An error about a frame, sent by somebody.
-fn error(about: &Frame, from: Ip) -> Vec<u8> {
+pub(crate) fn error(about: &Frame, from: Ip) -> Vec<u8> {
     let headers = Headers::parse(about.bytes()).expect("it is sound");
     let mut out = Frame::default();
     assert!(icmp::error(about.bytes(), &headers, Problem::PortUnreachable, from, headers.destination_mac, &mut out));
@@ -17,7 +17,7 @@ fn error(about: &Frame, from: Ip) -> Vec<u8> {
 }
 
 /// Checks the error and the packet quoted in it, and answers whose the quoted packet is.
-fn quoted(error: &Frame) -> (Headers, wire::FlowId) {
+pub(crate) fn quoted(error: &Frame) -> (Headers, wire::FlowId) {
     assert_sound(error);
     let headers = Headers::parse(error.bytes()).expect("it is sound");
     let inside = &error.bytes()[usize::from(headers.payload)..headers.end as usize];

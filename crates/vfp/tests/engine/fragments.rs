@@ -13,7 +13,7 @@ fn whole(v4: bool) -> Vec<u8> {
 }
 
 /// The packet that two pieces are.
-fn joined(first: &Frame, later: &Frame) -> Vec<u8> {
+pub(crate) fn joined(first: &Frame, later: &Frame) -> Vec<u8> {
     let headers = |frame: &Frame| Headers::parse(frame.bytes()).expect("it is sound");
     let v4 = first.bytes()[14] >> 4 == 4;
     let mut bytes = first.bytes()[..headers(first).end as usize].to_vec();

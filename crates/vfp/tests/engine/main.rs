@@ -3,6 +3,7 @@
 #[path = "../common/frames.rs"]
 mod frames;
 
+mod affinity;
 mod ageing;
 mod bench;
 mod bridge;
@@ -11,12 +12,18 @@ mod counters;
 mod errors;
 mod fragments;
 mod groups;
+mod hairpin;
 mod limits;
 mod malformed;
+mod masquerade;
 mod mtu;
 mod neighbours;
 mod outside;
+mod refuse;
 mod rules;
+mod service;
 mod stateful;
+mod table;
 mod translation;
 mod tunnels;
+mod vip;

@@ -1,8 +1,8 @@
 //! What stateful layers remember, and when policy makes them forget.
 
-use vfp::{Action, Conditions, DropReason, NextHop, Outcome, PortKind, ProgramSpec, Stage, Tier, UnderlaySpec};
+use vfp::{Action, AddressMatch, Conditions, DropReason, NextHop, Outcome, PortKind, ProgramSpec, Stage, Tier, UnderlaySpec};
 
-use super::bench::{Bench, allow, block, ip, layer, mac, prefix, rule, tcp, udp};
+use super::bench::{Bench, allow, block, ip, layer, mac, port_spec, prefix, rule, tcp, udp};
 use super::outside::{Node, service};
 
 const SYN: u8 = 2;
@@ -219,4 +219,47 @@ fn what_is_routed_to_the_node_itself_notices_the_rules_of_the_wire() {
     assert_eq!([(); 2].map(|()| bench.pass(pod, &out).0.port), [node; 2]);
     bench.switch.remove_underlay(underlay).expect("the underlay");
     assert_eq!(bench.fail(pod, &out), DropReason::NoRoute);
+}
+
+/// Where the way back is not the way there, answers are a connection of their own. Their own answers would look like the first
+/// connection's packets, which is no harm as nothing is translated.
+#[test]
+fn answers_that_come_by_another_way_are_not_dropped() {
+    let (mut bench, a, b) = Bench::pair(vec![]);
+    let domain = bench.first_domain();
+    let router = bench.nic("router", domain, 3, "10.0.0.3");
+    let by_router = Action::Forward { port: router, source_mac: None, destination_mac: Some(mac(3)) };
+    let there = Conditions { sources: vec![AddressMatch::host(ip("10.0.0.1"))], ..Conditions::to(ip("10.0.0.2")) };
+    bench.switch.put_rules(domain, [(Stage::ForwardOut, rule("by the router", 1, there, by_router))]).expect("the domain");
+    let (sent, answer) = (tcp((1, 9), ("10.0.0.1", 1000), ("10.0.0.2", 80), 16), tcp((2, 9), ("10.0.0.2", 80), ("10.0.0.1", 1000), 18));
+    for _ in 0..2 {
+        assert_eq!(bench.pass(a, &sent).0.port, router);
+        assert_eq!(bench.pass(b, &answer).0.port, a);
+    }
+    assert_eq!(bench.switch.counters().connections_made, 2);
+}
+
+/// A port that hides behind the node's hardware address may answer by way of the node: that is the same connection.
+#[test]
+fn answers_by_way_of_the_node_belong_to_the_connection() {
+    for hidden in [true, false] {
+        let mut bench = Bench::new();
+        let domain = bench.domain("switch");
+        let uplink = bench.port("uplink", PortKind::Uplink, domain, 50, &[], ProgramSpec::default());
+        let node = bench.nic("node", domain, 100, "192.168.0.1");
+        let closed = layer("acl", true, vec![block("begins nothing", 1, Conditions::any())], vec![]);
+        let mut spec = port_spec("pod", PortKind::Nic, domain, 1, &["10.0.0.1"], ProgramSpec { layers: vec![closed] });
+        spec.hidden_behind = hidden.then(|| mac(100));
+        let pod = bench.switch.add_port(spec).expect("a free port");
+        bench.deliver(domain, "10.0.0.1", pod, 1);
+        let by_node = Action::Forward { port: node, source_mac: None, destination_mac: Some(mac(100)) };
+        bench.switch.put_rules(domain, [(Stage::ForwardOut, rule("outside", 90, Conditions::any(), by_node))]).expect("the domain");
+        bench.pass(uplink, &tcp((254, 50), ("203.0.113.5", 1000), ("10.0.0.1", 80), 2));
+        let answer = tcp((1, 9), ("10.0.0.1", 80), ("203.0.113.5", 1000), 18);
+        match hidden {
+            true => assert_eq!(bench.pass(pod, &answer).0.port, node),
+            false => assert_eq!(bench.fail(pod, &answer), DropReason::AclBlock, "it would go to somebody who never asked"),
+        }
+        assert_eq!(bench.switch.counters().connections_revoked, u64::from(!hidden));
+    }
 }

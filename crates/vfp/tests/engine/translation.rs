@@ -9,7 +9,7 @@ use super::frames::partial;
 use super::outside::{Node, service};
 
 /// What the receiver of a packet answers.
-fn answer_to(came: &Headers, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn answer_to(came: &Headers, payload: &[u8]) -> Vec<u8> {
     let id = came.id;
     let carries = match id.protocol {
         6 => Carries::Tcp(id.destination_port, id.source_port, 18),
