@@ -150,7 +150,9 @@ fn a_set_that_something_names_stays() {
     change(&hcn, Kind::Network, net, "Add", &sets).unwrap();
     let tiers = tier("t", "Out", 1, json!([{"TierAclRuleAction": "Pass", "RemoteAddresses": "t"}]));
     change(&hcn, Kind::Endpoint, pod, "Add", &json!([acl(json!({"RemoteAddresses": "10.9.0.0/16,e"})), tiers])).unwrap();
-    for (document, by) in [(set("e", "10.0.0.1"), "endpoint"), (set("t", ""), "endpoint"), (set("n", ""), "NetworkACL"), (set("inner", ""), "outer")] {
+    for (document, by) in
+        [(set("e", "10.0.0.1"), "endpoint"), (set("t", ""), "endpoint"), (set("n", ""), "NetworkACL"), (set("inner", ""), "outer")]
+    {
         refused(&hcn, "Policies", by, || change(&hcn, Kind::Network, net, "Remove", &json!([document])));
     }
     change(&hcn, Kind::Network, net, "Remove", &json!([nested("outer", "inner"), set("inner", ""), of_network, set("n", "")])).unwrap();

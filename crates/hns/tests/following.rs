@@ -189,8 +189,10 @@ fn networks_that_the_switch_cannot_make_true_are_refused() {
     for (policy_type, settings) in [("L4Proxy", proxy.clone()), ("SourceMacAddress", source)] {
         refused(&hcn, &switch, policy_type, || create(with_policy(network("NAT", "other"), policy_type, settings)));
     }
-    refused(&hcn, &switch, "L4Proxy", || add(Kind::Network, &hcn, net, "Add", "L4Proxy", proxy.clone()));
-    refused(&hcn, &switch, "L4Proxy", || add(Kind::Network, &hcn, net, "Update", "L4Proxy", proxy));
+    let nat = make_network(&hcn, "NAT", "nat");
+    refused(&hcn, &switch, "L4Proxy", || add(Kind::Network, &hcn, nat, "Add", "L4Proxy", proxy.clone()));
+    refused(&hcn, &switch, "L4Proxy", || add(Kind::Network, &hcn, nat, "Update", "L4Proxy", proxy.clone()));
+    add(Kind::Network, &hcn, net, "Add", "L4Proxy", proxy).unwrap();
     add(Kind::Network, &hcn, net, "Add", "NetworkACL", acl).unwrap();
     add(Kind::Network, &hcn, net, "Update", "SetPolicy", set).unwrap();
     let vlan = json!([{"Type": "VLAN", "Settings": {"IsolationId": 7}}]);
@@ -209,13 +211,12 @@ fn endpoints_that_the_switch_cannot_make_true_are_refused() {
     let hcn = switch.serve();
     let net = make_network(&hcn, "L2Bridge", "net");
     let pod = make_endpoint(&hcn, net);
-    let proxy = json!({"IP": "10.0.0.1", "Port": "8080", "Protocol": 6});
+    let vlan = json!({"IsolationId": 7});
     let table = [
-        ("L4Proxy", proxy.clone()),
-        ("QOS", json!({"MaximumOutgoingBandwidthInBytes": 1000})),
+        ("L4WFPPROXY", json!({"OutboundProxyPort": "15001", "FilterTuple": {"Protocols": "6"}})),
         ("PortMapping", json!({"Protocol": 6, "InternalPort": 80, "ExternalPort": 8080})),
         ("ProviderAddress", json!({"ProviderAddress": "192.0.2.11"})),
-        ("VLAN", json!({"IsolationId": 7})),
+        ("VLAN", vlan.clone()),
         ("Encryption", json!({"EncryptionMethodType": "Ipsec", "Name": "tunnel"})),
     ];
     for (policy_type, settings) in table {
@@ -223,25 +224,27 @@ fn endpoints_that_the_switch_cannot_make_true_are_refused() {
         refused(&hcn, &switch, policy_type, || hcn.create(Kind::Endpoint, None, None, &document).map(drop));
         refused(&hcn, &switch, policy_type, || add(Kind::Endpoint, &hcn, pod, "Add", policy_type, settings));
     }
-    refused(&hcn, &switch, "L4Proxy", || add(Kind::Endpoint, &hcn, pod, "Update", "L4Proxy", proxy));
+    refused(&hcn, &switch, "VLAN", || add(Kind::Endpoint, &hcn, pod, "Update", "VLAN", vlan));
     add(Kind::Endpoint, &hcn, pod, "Add", "OutBoundNAT", json!({})).unwrap();
-    let older =
-        json!({"VirtualNetwork": net.to_string(), "Policies": [{"Type": "QOS", "MaximumOutgoingBandwidthInBytes": 1000}]}).to_string();
-    refused(&hcn, &switch, "QOS", || hcn.call("POST", "/endpoints/", &older).map(drop));
+    let older = json!({"VirtualNetwork": net.to_string(), "Policies": [{"Type": "VLAN", "VLAN": 7}]}).to_string();
+    refused(&hcn, &switch, "VLAN", || hcn.call("POST", "/endpoints/", &older).map(drop));
     let open = make_network(&hcn, "Transparent", "open");
     let document = endpoint_with(open, "OutBoundNAT", json!({})).to_string();
     refused(&hcn, &switch, "OutBoundNAT", || hcn.create(Kind::Endpoint, None, None, &document).map(drop));
 }
 
 #[test]
-fn load_balancers_and_routes_are_refused() {
+fn routes_are_refused_and_load_balancers_where_no_service_can_be() {
     let switch = Arc::new(Moving::default());
     let hcn = switch.serve();
     let net = make_network(&hcn, "L2Bridge", "net");
     let pod = make_endpoint(&hcn, net);
     let space = make(&hcn, Kind::Namespace, &namespace("Host"));
     attach(&hcn, space, pod).unwrap();
-    let balancer = load_balancer(&[pod], &["10.0.0.2"], 80).to_string();
+    make(&hcn, Kind::LoadBalancer, &load_balancer(&[pod], &["10.0.0.2"], 80));
+    let open = make_network(&hcn, "Transparent", "open");
+    let other = make_endpoint(&hcn, open);
+    let balancer = load_balancer(&[other], &["10.0.0.3"], 80).to_string();
     refused(&hcn, &switch, "LoadBalancer", || hcn.create(Kind::LoadBalancer, None, None, &balancer).map(drop));
     let route = json!({"HostComputeEndpoints": [pod.to_string()], "Routes": [{"NextHop": "10.0.0.9", "DestinationPrefix": "10.9.0.0/16"}],
         "SchemaVersion": {"Major": 2, "Minor": 0}});
@@ -339,18 +342,16 @@ fn what_was_made_without_a_switch_can_be_taken_apart_but_not_grow() {
         switch: Arc::new(Recorder::default()),
     })
     .unwrap();
-    let limit = |bytes: u32| json!({"MaximumOutgoingBandwidthInBytes": bytes});
+    let vlan = |id: u32| json!({"IsolationId": id});
     let net = make_network(&hcn, "L2Bridge", "net");
-    let pod = make(&hcn, Kind::Endpoint, &endpoint_with(net, "QOS", limit(1000)));
+    let pod = make(&hcn, Kind::Endpoint, &endpoint_with(net, "VLAN", vlan(7)));
     let space = make(&hcn, Kind::Namespace, &namespace("Host"));
     attach(&hcn, space, pod).unwrap();
     let balancer = make(&hcn, Kind::LoadBalancer, &load_balancer(&[pod], &["10.0.0.2"], 80));
     drop(hcn);
     let switch = Arc::new(Moving::default());
     let hcn = switch.serve_from(directory.path());
-    refused(&hcn, &switch, "QOS", || add(Kind::Endpoint, &hcn, pod, "Add", "QOS", limit(2000)));
-    let other = load_balancer(&[pod], &["10.0.0.3"], 80).to_string();
-    refused(&hcn, &switch, "LoadBalancer", || hcn.modify(Kind::LoadBalancer, balancer, &other));
+    refused(&hcn, &switch, "VLAN", || add(Kind::Endpoint, &hcn, pod, "Add", "VLAN", vlan(8)));
     add(Kind::Endpoint, &hcn, pod, "Add", "OutBoundNAT", json!({})).unwrap();
     detach(&hcn, space, pod).unwrap();
     hcn.delete(Kind::Endpoint, pod).unwrap();

@@ -216,6 +216,7 @@ impl World {
                 affinity: affinity.then(|| Duration::from_secs(AFFINITY)),
                 keep_destination,
                 masquerade: masquerade.map(|always| Masquerade { pool: self.pool, address: node_address(v4), always }),
+                domain: None,
             };
             let conditions = Conditions { protocols: vec![protocol], destination_ports: vec![80..=80], ..Conditions::to(vip(service, v4)) };
             RuleSpec::new(format!("{service} {v4} {protocol}"), 1, conditions, Action::Redirect(Arc::new(service_of)))

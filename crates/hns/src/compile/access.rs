@@ -46,7 +46,13 @@ pub fn layers(endpoint: &Endpoint, network: &Network, site: &Site) -> Result<Vec
 }
 
 fn layer(name: &str, groups: impl Fn(Direction) -> Result<Vec<GroupSpec>, CompileError>) -> Result<LayerSpec, CompileError> {
-    Ok(LayerSpec { name: name.into(), stateful: true, outward: groups(Direction::Out)?, inward: groups(Direction::In)?, ..LayerSpec::default() })
+    Ok(LayerSpec {
+        name: name.into(),
+        stateful: true,
+        outward: groups(Direction::Out)?,
+        inward: groups(Direction::In)?,
+        ..LayerSpec::default()
+    })
 }
 
 impl Access {

@@ -51,7 +51,7 @@ pub fn network(kind: &NetworkPolicyType, mode: Mode) -> Support {
         NetworkPolicyType::ProviderAddress => Compiled("address of the tunnel"),
         NetworkPolicyType::DrMacAddress => Compiled("hardware address of the distributed router"),
         NetworkPolicyType::RemoteSubnetRoute => Compiled("tunnels to other nodes; on Overlay networks"),
-        NetworkPolicyType::L4Proxy => Compiled("layer `proxy` of every endpoint, outwards; on L2Bridge, L2Tunnel and Overlay networks"),
+        NetworkPolicyType::L4Proxy if mode.has_services() => Compiled("layer `proxy` of every endpoint, outwards"),
         NetworkPolicyType::VxlanPort => Compiled("UDP port of the tunnel"),
         NetworkPolicyType::HostRoute => Compiled("the node's route to the network, which it always has"),
         NetworkPolicyType::AutomaticDns => Kept("settings for names, which containers read"),

@@ -3,15 +3,17 @@
 use hcn::Guid;
 use hcn::endpoint::Endpoint;
 use hcn::error::{Error, Result, detail};
+use hcn::load_balancer::LoadBalancer;
 use hcn::network::Network;
 use hcn::policy::Policy;
 use hcn::policy::endpoint::EndpointPolicyType;
 use hcn::policy::network::InterfaceConstraintSettings;
 use hcn::route::SdnRoute;
 
+use crate::compile::load_balancer::Extras;
 use crate::compile::network::Mode;
 use crate::compile::support::{self, Support};
-use crate::compile::{load_balancer, port_mapping};
+use crate::compile::{CompileError, port_mapping};
 use crate::journal::Change;
 use crate::machine::{Adapter, Machine};
 use crate::record::{AnyRecord, Record};
@@ -29,10 +31,11 @@ pub(crate) fn check(change: &Change, before: &State, after: &State, machine: &dy
             let before = before.endpoints.get(record.document.id).map(|record| &record.document);
             endpoint(&record.document, before, network.map(|network| &**network), machine)
         }
-        Change::Put(AnyRecord::LoadBalancer(record)) => match load_balancer::Extras::of(&record.document) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(Error::InvalidPolicy(detail(error.cause).field(error.field).remedy("correct it, or leave it out"))),
-        },
+        Change::Put(AnyRecord::LoadBalancer(record)) => {
+            let network = after.networks.get(record.document.network).and_then(|network| Mode::of(&network.document).ok());
+            let known = before.load_balancers.get(record.document.id).is_some();
+            load_balancer(&record.document, known, network)
+        }
         Change::Put(AnyRecord::Route(record)) => {
             let loses = |before: &SdnRoute| SdnRoute { endpoints: record.document.endpoints.clone(), ..before.clone() };
             let known = before.routes.get(record.document.id).map(|record| &record.document);
@@ -107,6 +110,15 @@ fn interface_constraints(policies: &[Policy], adapter: &str, machine: &dyn Machi
         return Err(Error::InvalidPolicy(detail(cause).field(format!("Settings.{field}")).remedy(remedy)));
     }
     Ok(())
+}
+
+fn load_balancer(balancer: &LoadBalancer, known: bool, mode: Option<Mode>) -> Result<()> {
+    if !known && mode.is_some_and(|mode| !mode.has_services()) {
+        return Err(untrue("load balancers in front of endpoints that are not on L2Bridge, L2Tunnel or Overlay networks", "LoadBalancer"));
+    }
+    let unreadable =
+        |error: CompileError| Error::InvalidPolicy(detail(error.cause).field(error.field).remedy("correct it, or leave it out"));
+    Extras::of(balancer).map(drop).map_err(unreadable)
 }
 
 fn refuse(policy: Option<String>, on: &str) -> Result<()> {

@@ -195,6 +195,7 @@ impl World {
             affinity: (kind & 4 != 0).then(|| Duration::from_secs(60)),
             keep_destination: kind & 24 == 24,
             masquerade: pick(&[None, masquerade(false), masquerade(true), masquerade(true)], kind >> 5),
+            domain: None,
         })
     }
 
