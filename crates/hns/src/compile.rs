@@ -22,6 +22,7 @@ pub mod network_acl;
 pub mod outbound_nat;
 pub mod port_mapping;
 pub mod remote_subnet;
+pub mod sdn_route;
 pub mod sets;
 pub mod source_mac_address;
 pub mod support;

@@ -150,7 +150,9 @@ fn a_set_that_something_names_stays() {
     change(&hcn, Kind::Network, net, "Add", &sets).unwrap();
     let tiers = tier("t", "Out", 1, json!([{"TierAclRuleAction": "Pass", "RemoteAddresses": "t"}]));
     change(&hcn, Kind::Endpoint, pod, "Add", &json!([acl(json!({"RemoteAddresses": "10.9.0.0/16,e"})), tiers])).unwrap();
-    for (document, by) in [(set("e", "10.0.0.1"), "endpoint"), (set("t", ""), "endpoint"), (set("n", ""), "NetworkACL"), (set("inner", ""), "outer")] {
+    for (document, by) in
+        [(set("e", "10.0.0.1"), "endpoint"), (set("t", ""), "endpoint"), (set("n", ""), "NetworkACL"), (set("inner", ""), "outer")]
+    {
         refused(&hcn, "Policies", by, || change(&hcn, Kind::Network, net, "Remove", &json!([document])));
     }
     change(&hcn, Kind::Network, net, "Remove", &json!([nested("outer", "inner"), set("inner", ""), of_network, set("n", "")])).unwrap();
@@ -170,6 +172,25 @@ fn an_endpoint_is_on_the_adapter_of_its_network() {
     for settings in [json!({"InterfaceAlias": "vEthernet (Ethernet)"}), json!({"InterfaceGuid": "44444444-0000-4000-8000-000000000001"})] {
         change(&hcn, Kind::Endpoint, pod, "Add", &constraint(settings)).unwrap();
     }
+}
+
+#[test]
+fn packets_can_be_led_to_the_node_only() {
+    let hcn = Arc::new(Moving::default()).serve();
+    let net = make_network(&hcn, "L2Bridge", "net");
+    let pod = make_endpoint(&hcn, net);
+    let own = show(&hcn, Kind::Network, net)["Policies"][0]["Settings"]["ProviderAddress"].clone();
+    let route = |next_hop: &Value| {
+        json!([policy("SDNRoute", json!({"DestinationPrefix": "10.96.0.0/12", "NextHop": next_hop, "NeedEncap": true}))])
+    };
+    for next_hop in ["", "0.0.0.0", own.as_str().unwrap()] {
+        change(&hcn, Kind::Endpoint, pod, "Update", &route(&json!(next_hop))).unwrap();
+    }
+    refused(&hcn, "NextHop", "198.51.100.7", || change(&hcn, Kind::Endpoint, pod, "Update", &route(&json!("198.51.100.7"))));
+    let tunnel = make_network(&hcn, "L2Tunnel", "tunnel");
+    let pod = make_endpoint(&hcn, tunnel);
+    change(&hcn, Kind::Endpoint, pod, "Add", &route(&json!(""))).unwrap();
+    refused(&hcn, "NextHop", "cannot lead", || change(&hcn, Kind::Endpoint, pod, "Add", &route(&own)));
 }
 
 #[test]

@@ -33,6 +33,10 @@ pub fn endpoint(kind: &EndpointPolicyType, mode: Mode) -> Support {
         EndpointPolicyType::Acl => Compiled("layer `acl`, or `firewall` for host rules; both directions"),
         EndpointPolicyType::TierAcl => Compiled("layer `acl`, a group for each tier"),
         EndpointPolicyType::InterfaceConstraint if mode.has_adapter() => Kept("checked: it must mean the network's adapter"),
+        EndpointPolicyType::SdnRoute if matches!(mode, Mode::L2Bridge | Mode::Overlay) => {
+            Compiled("forwarding to the node where `NextHop` is the node; without `NextHop` as the network forwards")
+        }
+        EndpointPolicyType::SdnRoute if mode == Mode::L2Tunnel => Kept("the fabric forwards; with a `NextHop` it is refused"),
         EndpointPolicyType::Iov => Kept("there is no hardware to offload to"),
         EndpointPolicyType::Firewall => Kept("settings of the firewall of virtual machines; endpoints here are containers"),
         EndpointPolicyType::PortName => Kept("a name"),

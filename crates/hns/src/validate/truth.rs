@@ -6,13 +6,15 @@ use hcn::error::{Error, Result, detail};
 use hcn::load_balancer::LoadBalancer;
 use hcn::network::Network;
 use hcn::policy::Policy;
-use hcn::policy::endpoint::EndpointPolicyType;
+use hcn::policy::endpoint::{EndpointPolicyType, SdnRouteSettings};
 use hcn::policy::network::InterfaceConstraintSettings;
 use hcn::route::SdnRoute;
+use wire::Ip;
 
 use crate::compile::network::Mode;
-use crate::compile::port_mapping;
 use crate::compile::support::{self, Support};
+use crate::compile::{port_mapping, sdn_route};
+use crate::fingerprint::Seen;
 use crate::journal::Change;
 use crate::machine::{Adapter, Machine};
 use crate::record::{AnyRecord, Record};
@@ -56,7 +58,8 @@ fn is_part(list: &[Guid], of: &[Guid]) -> bool {
 
 /// The policies that were not there before.
 fn added<'a>(policies: impl Iterator<Item = &'a Policy>, before: &[&Policy]) -> Vec<Policy> {
-    policies.filter(|policy| !before.contains(policy)).cloned().collect()
+    let seen = Seen::of(before.iter().copied());
+    policies.filter(|policy| !seen.candidates(policy).iter().any(|old| before[*old] == *policy)).cloned().collect()
 }
 
 fn network(network: &Network, before: Option<&Network>) -> Result<()> {
@@ -87,6 +90,7 @@ fn endpoint(endpoint: &Endpoint, before: Option<&Endpoint>, network: Option<&Rec
     refuse(support::refused(&policies, |kind| support::endpoint(kind, mode)), "an endpoint of this network")?;
     if let Some(network) = network {
         interface_constraints(&policies, &network.inside.adapter, machine)?;
+        next_hops(&policies, mode, &network.inside.adapter, machine)?;
     }
     match port_mapping::mappings(&Endpoint { policies, ..endpoint.clone() }) {
         Ok(_) => Ok(()),
@@ -110,6 +114,22 @@ fn interface_constraints(policies: &[Policy], adapter: &str, machine: &dyn Machi
         let cause = format!("{found} is not the adapter {adapter:?} that the endpoint's network is on");
         let remedy = "leave the policy out, or make the endpoint on a network of that adapter";
         return Err(Error::InvalidPolicy(detail(cause).field(format!("Settings.{field}")).remedy(remedy)));
+    }
+    Ok(())
+}
+
+/// Packets can be led to the node, and to nobody else.
+fn next_hops(policies: &[Policy], mode: Mode, adapter: &str, machine: &dyn Machine) -> Result<()> {
+    for policy in policies.iter().filter(|policy| policy.is(&EndpointPolicyType::SdnRoute)) {
+        let route: SdnRouteSettings = policy.settings()?;
+        let Ok(Some(next_hop)) = sdn_route::next_hop(&route) else { continue };
+        let has = |own: &Adapter| own.name == adapter && own.addresses.iter().any(|address| Ip::from(address.addr()) == next_hop);
+        if mode == Mode::L2Tunnel || !machine.adapters().iter().any(has) {
+            let cause = format!("the switch cannot lead packets of one endpoint to {next_hop}");
+            let remedy =
+                "leave NextHop out, and packets go as the network forwards them; or, except on L2Tunnel, name an address of the node";
+            return Err(Error::InvalidPolicy(detail(cause).field("Settings.NextHop").remedy(remedy)));
+        }
     }
     Ok(())
 }
