@@ -62,14 +62,14 @@ fn documents(network_type: &str) -> (Network, Endpoint) {
     let remote = json!({"DestinationPrefix": "10.244.2.0/24", "IsolationId": 5000, "ProviderAddress": "192.0.2.11",
         "DistributedRouterMacAddress": "02-00-00-00-0B-02"});
     let route = json!({"Type": "RemoteSubnetRoute", "Settings": remote});
-    let acl = json!([{"Type": "NetworkACL", "Settings": {"Action": "Block", "Direction": "In", "LocalPorts": "22", "Priority": 100}}]);
+    let acl = json!({"Type": "NetworkACL", "Settings": {"Action": "Block", "Direction": "In", "LocalPorts": "22", "Priority": 100}});
     let network = json!({
         "ID": "00000000-0000-4000-8000-000000000001", "Name": "net", "Type": network_type,
         "Ipams": [{"Type": "Static", "Subnets": [{
             "IpAddressPrefix": "10.244.1.0/24", "Policies": if network_type == "Overlay" { vsid } else { json!([]) },
             "Routes": [{"NextHop": "10.244.1.1", "DestinationPrefix": "0.0.0.0/0"}],
         }]}],
-        "Policies": [acl, if network_type == "Overlay" { json!([route]) } else { json!([]) }].map(|list| list.as_array().cloned().unwrap()).concat(),
+        "Policies": if network_type == "Overlay" { vec![acl, route] } else { vec![acl] },
     });
     let nat = |settings: Value| json!({"Type": "OutBoundNAT", "Settings": settings});
     let policies =
