@@ -223,6 +223,9 @@ fn endpoints_that_the_switch_cannot_make_true_are_refused() {
         refused(&hcn, &switch, policy_type, || hcn.create(Kind::Endpoint, None, None, &document).map(drop));
         refused(&hcn, &switch, policy_type, || add(Kind::Endpoint, &hcn, pod, "Add", policy_type, settings));
     }
+    let mut remote = endpoint_with(net, "ACL", json!({"Action": "Block", "Direction": "In"}));
+    (remote["Flags"], remote["IpConfigurations"]) = (json!(1), json!([{"IpAddress": "192.168.100.77"}]));
+    refused(&hcn, &switch, "ACL", || hcn.create(Kind::Endpoint, None, None, &remote.to_string()).map(drop));
     refused(&hcn, &switch, "L4Proxy", || add(Kind::Endpoint, &hcn, pod, "Update", "L4Proxy", proxy));
     add(Kind::Endpoint, &hcn, pod, "Add", "OutBoundNAT", json!({})).unwrap();
     let older =

@@ -45,6 +45,14 @@ pub fn endpoint(kind: &EndpointPolicyType, mode: Mode) -> Support {
     }
 }
 
+/// What the switch makes of a policy of an endpoint on another node, beyond what the mode says: that endpoint has no port here to filter at.
+pub fn remote_endpoint(kind: &EndpointPolicyType) -> Support {
+    match kind {
+        EndpointPolicyType::Acl | EndpointPolicyType::TierAcl | EndpointPolicyType::SdnRoute => Support::Refused,
+        _ => Support::Kept(""),
+    }
+}
+
 /// What the switch makes of a policy of a network.
 pub fn network(kind: &NetworkPolicyType, mode: Mode) -> Support {
     use Support::{Compiled, Kept, Refused};

@@ -88,6 +88,9 @@ fn endpoint(endpoint: &Endpoint, before: Option<&Endpoint>, network: Option<&Rec
     let known: Vec<&Policy> = before.iter().flat_map(|before| &before.policies).collect();
     let policies = added(endpoint.policies.iter(), &known);
     refuse(support::refused(&policies, |kind| support::endpoint(kind, mode)), "an endpoint of this network")?;
+    if endpoint.is_remote() {
+        refuse(support::refused(&policies, support::remote_endpoint), "an endpoint of another node")?;
+    }
     if let Some(network) = network {
         interface_constraints(&policies, &network.inside.adapter, machine)?;
         next_hops(&policies, mode, &network.inside.adapter, machine)?;
