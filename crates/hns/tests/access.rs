@@ -216,6 +216,7 @@ fn five_hundred_rules_are_checked_and_stored_in_a_moment() {
     change(&hcn, Kind::Endpoint, pod, "Add", &json!(rules)).unwrap();
     let elapsed = start.elapsed();
     println!("500 rules took {elapsed:?}");
-    // A build without optimisation on a busy machine; one with it takes a tenth of this.
-    assert!(elapsed < Duration::from_secs(1), "{elapsed:?}");
+    // Builds without optimisation, on a machine that other tests keep busy, are no measure.
+    let most = if cfg!(debug_assertions) { Duration::from_secs(1) } else { Duration::from_millis(50) };
+    assert!(elapsed < most, "{elapsed:?}");
 }
