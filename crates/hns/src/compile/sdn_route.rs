@@ -7,9 +7,9 @@
 //! | `NeedEncap` | kept: whether a packet is wrapped follows from where it goes, by the network's `RemoteSubnetRoute`s |
 //! | `AutomaticEndpointMonitor` | kept: there is nothing to watch |
 //!
-//! Plugins for Windows send it without `NextHop`, for the addresses of Services and of the node. Both are reached here without being told. Another
-//! `NextHop` is refused, and so is any on L2Tunnel networks, where the fabric says where packets go. What is translated (`OutBoundNAT`) goes by the
-//! node's own routes, whatever this policy says.
+//! Plugins for Windows send it without `NextHop`, for the addresses of Services and of the node. Both are reached here without being told.
+//! Another `NextHop` is refused, and so is any on L2Tunnel networks, where the fabric says where packets go. What is translated
+//! (`OutBoundNAT`) goes by the node's own routes, whatever this policy says.
 //!
 //! Lands in the domain's forwarding group for NICs, before everything else, for this sender only.
 

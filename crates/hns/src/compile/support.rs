@@ -45,7 +45,8 @@ pub fn endpoint(kind: &EndpointPolicyType, mode: Mode) -> Support {
     }
 }
 
-/// What the switch makes of a policy of an endpoint on another node, beyond what the mode says: that endpoint has no port here to filter at.
+/// What the switch makes of a policy of an endpoint on another node, beyond what the mode says: that endpoint has no port here to filter
+/// at.
 pub fn remote_endpoint(kind: &EndpointPolicyType) -> Support {
     match kind {
         EndpointPolicyType::Acl | EndpointPolicyType::TierAcl | EndpointPolicyType::SdnRoute => Support::Refused,
