@@ -25,6 +25,7 @@ pub mod outbound_nat;
 pub mod port_mapping;
 pub mod qos;
 pub mod remote_subnet;
+pub mod sdn_route;
 pub mod sets;
 pub mod source_mac_address;
 pub mod support;

@@ -25,6 +25,7 @@ pub mod switch;
 
 mod call;
 mod filter;
+mod fingerprint;
 mod operation;
 mod pool;
 mod record;

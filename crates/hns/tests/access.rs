@@ -175,6 +175,25 @@ fn an_endpoint_is_on_the_adapter_of_its_network() {
 }
 
 #[test]
+fn packets_can_be_led_to_the_node_only() {
+    let hcn = Arc::new(Moving::default()).serve();
+    let net = make_network(&hcn, "L2Bridge", "net");
+    let pod = make_endpoint(&hcn, net);
+    let own = show(&hcn, Kind::Network, net)["Policies"][0]["Settings"]["ProviderAddress"].clone();
+    let route = |next_hop: &Value| {
+        json!([policy("SDNRoute", json!({"DestinationPrefix": "10.96.0.0/12", "NextHop": next_hop, "NeedEncap": true}))])
+    };
+    for next_hop in ["", "0.0.0.0", own.as_str().unwrap()] {
+        change(&hcn, Kind::Endpoint, pod, "Update", &route(&json!(next_hop))).unwrap();
+    }
+    refused(&hcn, "NextHop", "198.51.100.7", || change(&hcn, Kind::Endpoint, pod, "Update", &route(&json!("198.51.100.7"))));
+    let tunnel = make_network(&hcn, "L2Tunnel", "tunnel");
+    let pod = make_endpoint(&hcn, tunnel);
+    change(&hcn, Kind::Endpoint, pod, "Add", &route(&json!(""))).unwrap();
+    refused(&hcn, "NextHop", "cannot lead", || change(&hcn, Kind::Endpoint, pod, "Add", &route(&own)));
+}
+
+#[test]
 fn what_older_clients_write_arrives_in_the_lists() {
     let hcn = Arc::new(Moving::default()).serve();
     let net = make_network(&hcn, "L2Bridge", "net");
@@ -197,6 +216,7 @@ fn five_hundred_rules_are_checked_and_stored_in_a_moment() {
     change(&hcn, Kind::Endpoint, pod, "Add", &json!(rules)).unwrap();
     let elapsed = start.elapsed();
     println!("500 rules took {elapsed:?}");
-    // A build without optimisation on a busy machine; one with it takes a tenth of this.
-    assert!(elapsed < Duration::from_secs(1), "{elapsed:?}");
+    // Builds without optimisation, on a machine that other tests keep busy, are no measure.
+    let most = if cfg!(debug_assertions) { Duration::from_secs(1) } else { Duration::from_millis(50) };
+    assert!(elapsed < most, "{elapsed:?}");
 }

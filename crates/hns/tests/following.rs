@@ -225,6 +225,9 @@ fn endpoints_that_the_switch_cannot_make_true_are_refused() {
         refused(&hcn, &switch, policy_type, || add(Kind::Endpoint, &hcn, pod, "Add", policy_type, settings));
     }
     refused(&hcn, &switch, "VLAN", || add(Kind::Endpoint, &hcn, pod, "Update", "VLAN", vlan));
+    let mut remote = endpoint_with(net, "ACL", json!({"Action": "Block", "Direction": "In"}));
+    (remote["Flags"], remote["IpConfigurations"]) = (json!(1), json!([{"IpAddress": "192.168.100.77"}]));
+    refused(&hcn, &switch, "ACL", || hcn.create(Kind::Endpoint, None, None, &remote.to_string()).map(drop));
     add(Kind::Endpoint, &hcn, pod, "Add", "OutBoundNAT", json!({})).unwrap();
     let older = json!({"VirtualNetwork": net.to_string(), "Policies": [{"Type": "VLAN", "VLAN": 7}]}).to_string();
     refused(&hcn, &switch, "VLAN", || hcn.call("POST", "/endpoints/", &older).map(drop));

@@ -61,23 +61,29 @@ fn documents(network_type: &str) -> (Network, Endpoint) {
     let vsid = json!([{"Type": "VSID", "Settings": {"IsolationId": 5000}}]);
     let remote = json!({"DestinationPrefix": "10.244.2.0/24", "IsolationId": 5000, "ProviderAddress": "192.0.2.11",
         "DistributedRouterMacAddress": "02-00-00-00-0B-02"});
-    let routes = json!([{"Type": "RemoteSubnetRoute", "Settings": remote}]);
+    let route = json!({"Type": "RemoteSubnetRoute", "Settings": remote});
+    let acl = json!({"Type": "NetworkACL", "Settings": {"Action": "Block", "Direction": "In", "LocalPorts": "22", "Priority": 100}});
     let network = json!({
         "ID": "00000000-0000-4000-8000-000000000001", "Name": "net", "Type": network_type,
         "Ipams": [{"Type": "Static", "Subnets": [{
             "IpAddressPrefix": "10.244.1.0/24", "Policies": if network_type == "Overlay" { vsid } else { json!([]) },
             "Routes": [{"NextHop": "10.244.1.1", "DestinationPrefix": "0.0.0.0/0"}],
         }]}],
-        "Policies": if network_type == "Overlay" { routes } else { json!([]) },
+        "Policies": if network_type == "Overlay" { vec![acl, route] } else { vec![acl] },
     });
     let nat = |settings: Value| json!({"Type": "OutBoundNAT", "Settings": settings});
     let policies =
         [nat(json!({"VirtualIP": "192.0.2.99", "Destinations": ["198.51.100.0/24"]})), nat(json!({"Exceptions": ["10.0.0.0/8"]}))];
+    let lists = [
+        json!({"Type": "ACL", "Settings": {"Action": "Block", "Direction": "In", "Priority": 200, "Id": "rest"}}),
+        json!({"Type": "ACL", "Settings": {"Action": "Allow", "Direction": "Out", "RuleType": "Host", "Priority": 100}}),
+        json!({"Type": "TierAcl", "Settings": {"Name": "base", "Direction": "In", "Order": 1, "TierAclRules": [{"TierAclRuleAction": "Pass"}]}}),
+    ];
     let translated = matches!(network_type, "L2Bridge" | "L2Tunnel" | "Overlay");
     let endpoint = json!({
         "ID": "00000000-0000-4000-8000-000000000002", "Name": "pod", "MacAddress": "00-15-5D-00-00-02",
         "IpConfigurations": [{"IpAddress": "10.244.1.2", "PrefixLength": 24}],
-        "Policies": if translated { json!(policies) } else { json!([]) },
+        "Policies": if translated { [&policies[..], &lists].concat() } else { lists.to_vec() },
     });
     (read(network), read(endpoint))
 }

@@ -5,9 +5,9 @@
 //! | `firewall`, nearer to the NIC | `NetworkACL`, `ACL`: rules with the `RuleType` `Host` | the host's firewall (WFP) |
 //! | `acl` | `NetworkACL`, one for each tier (`TierAcl`), `ACL`: all other rules; `default` | the switch (VFP) |
 //!
-//! Both must let a packet pass. Both decide once per connection: what answers a packet that passed is not asked about. Where no rule matches, a packet
-//! passes. Under a Windows build `default` blocks, inwards, all that is not TCP, UDP, ICMP or IGMP, unless a tier or an ACL allows it: that is what
-//! Windows documents for containers without ACLs.
+//! Both must let a packet pass. Both decide once per connection: what answers a packet that passed is not asked about. Where no rule
+//! matches, a packet passes. Under a Windows build `default` blocks, inwards, all that is not TCP, UDP, ICMP or IGMP, unless a tier or an
+//! ACL allows it: that is what Windows documents for containers without ACLs.
 
 use hcn::endpoint::Endpoint;
 use hcn::network::Network;

@@ -13,8 +13,8 @@
 //! answers it passes unasked. A packet must pass both layers. On Windows the host's firewall enforces `Host` rules and the switch the
 //! others; here the switch enforces both, on networks of every type.
 //!
-//! Lands in the group `ACL` of its layer, after what the network and tiers say: [`super::access`]. Of a schema 1 document `Protocol`, `LocalPort`
-//! and `RemotePort` arrive as lists of one; `InternalPort` and `ServiceName` ask nothing of packets and are kept.
+//! Lands in the group `ACL` of its layer, after what the network and tiers say: [`super::access`]. Of a schema 1 document `Protocol`,
+//! `LocalPort` and `RemotePort` arrive as lists of one; `InternalPort` and `ServiceName` ask nothing of packets and are kept.
 
 use hcn::policy::Policy;
 use hcn::policy::acl::{AclSettings, DirectionType, RuleType};

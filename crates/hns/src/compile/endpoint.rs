@@ -11,7 +11,7 @@ use vfp::{DomainId, PortId, PortKind, PortSpec, ProgramSpec};
 use wire::{Ip, MacAddress};
 
 use super::network::Mode;
-use super::{CompileError, Placed, Site, access, address, guard, l4_proxy, mac, mode, outbound_nat, prefix, source_mac_address};
+use super::{CompileError, Placed, Site, access, address, guard, l4_proxy, mac, mode, outbound_nat, prefix, sdn_route, source_mac_address};
 
 /// A route that the NIC's namespace gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,6 +173,7 @@ pub fn rules(endpoint: &Endpoint, network: &Network, site: &Site, port: PortId) 
     };
     if mode.has_adapter() {
         rules.extend(outbound_nat::answers(endpoint, site.adapter()?)?);
+        rules.extend(sdn_route::rules(endpoint, mode, site.adapter()?)?);
     }
     Ok(rules)
 }

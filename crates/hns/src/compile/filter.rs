@@ -2,13 +2,13 @@
 //!
 //! | field | meaning |
 //! |---|---|
-//! | `Protocols` | numbers of IP protocols, such as `6,17`; any if it is empty. 252, under which Windows files VXLAN, is a number as any other |
+//! | `Protocols` | numbers of IP protocols, such as `6,17`; any if it is empty; 252 (VXLAN, on Windows) is one as any other |
 //! | `LocalAddresses` | addresses of the endpoint: addresses, prefixes, ids of sets; any if it is empty |
 //! | `RemoteAddresses` | addresses of whoever it talks to, likewise |
 //! | `LocalPorts`, `RemotePorts` | transport ports and ranges of them, such as `80,8080-8090`; any if it is empty |
 //!
-//! Local is the side of the endpoint: the source of what it sends, the destination of what it receives. An address that the endpoint does not
-//! have matches nothing there. A rule that asks for ports is about protocols that have ports only: TCP, UDP and SCTP. No rule is about
+//! Local is the side of the endpoint: the source of what it sends, the destination of what it receives. An address that the endpoint does
+//! not have matches nothing there. A rule that asks for ports is about protocols that have ports only: TCP, UDP and SCTP. No rule is about
 //! ARP, neighbour discovery or frames that are not IP; without the first two there would be no packets to filter.
 
 use hcn::policy::acl::{AclSettings, ActionType, TierAclRule};

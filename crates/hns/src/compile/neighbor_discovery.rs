@@ -6,9 +6,10 @@
 //! | `SenderMacAddress` | the hardware address they are told |
 //! | `SenderIpAddress` | kept: an answer is always sent as the address that was asked for, as no other would be believed |
 //!
-//! Endpoints of the network get the answer; questions from the wire and of the node do not. What an endpoint or a gateway has is answered as without the
-//! policy, as is what a longer prefix covers. Lands in the domain's neighbour group for NICs. On a domain that several networks share (those
-//! bridged onto an adapter) only askers from this network's subnets are answered. On L2Tunnel networks, where the fabric answers, the policy is refused.
+//! Endpoints of the network get the answer; questions from the wire and of the node do not. What an endpoint or a gateway has is answered
+//! as without the policy, as is what a longer prefix covers. Lands in the domain's neighbour group for NICs. On a domain that several
+//! networks share (those bridged onto an adapter) only askers from this network's subnets are answered. On L2Tunnel networks, where the
+//! fabric answers, the policy is refused.
 
 use hcn::network::Network;
 use hcn::policy::network::{NeighborDiscoverySettings, NetworkPolicyType};

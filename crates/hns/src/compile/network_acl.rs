@@ -1,8 +1,8 @@
 //! `NetworkACL`: which packets any endpoint of a network may send and receive.
 //!
-//! The fields are those of [`super::acl`]. What differs is what `Allow` means: the network has nothing against the packet, and the endpoint's own tiers
-//! and ACLs are asked next. Both must allow, so that whoever may change an endpoint cannot lift what holds for the network. `Pass` is the
-//! same as `Allow` here.
+//! The fields are those of [`super::acl`]. What differs is what `Allow` means: the network has nothing against the packet, and the
+//! endpoint's own tiers and ACLs are asked next. Both must allow, so that whoever may change an endpoint cannot lift what holds for the
+//! network. `Pass` is the same as `Allow` here.
 //!
 //! Lands in the first group, `NetworkACL`, of layer `acl`, or of layer `firewall` where `RuleType` is `Host`; on every port of the network.
 

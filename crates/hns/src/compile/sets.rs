@@ -7,9 +7,9 @@
 //! | `PolicyType` | `IPSET`: addresses. `NESTEDIPSET`: other sets |
 //! | `Values` | addresses and prefixes, or ids of other sets, separated by commas; a set may be empty, and then holds no address |
 //!
-//! Sets belong to a network, and the access lists of the network and of its endpoints may name them. A change of a set changes the rules that name
-//! it, here by compiling the network's endpoints anew. A set of sets holds the addresses of all of them; sets that contain each other in a circle
-//! are refused, and so is taking away a set that something names.
+//! Sets belong to a network, and the access lists of the network and of its endpoints may name them. A change of a set changes the rules
+//! that name it, here by compiling the network's endpoints anew. A set of sets holds the addresses of all of them; sets that contain each
+//! other in a circle are refused, and so is taking away a set that something names.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -65,7 +65,8 @@ pub(crate) fn members(sets: &[SetPolicySettings]) -> Vec<(String, Vec<String>)> 
     nested.map(|set| (set.id.clone(), text::list(&set.values).map(str::to_owned).collect())).collect()
 }
 
-/// The sets of sets in an order in which each comes after those it names; or a circle of them. Without recursion, as a chain of sets may be long.
+/// The sets of sets in an order in which each comes after those it names; or a circle of them. Without recursion, as a chain of sets may be
+/// long.
 pub(crate) fn in_order(nested: &[(String, Vec<String>)]) -> Result<Vec<usize>, Vec<String>> {
     let numbers: BTreeMap<&str, usize> = nested.iter().enumerate().map(|(number, (id, _))| (id.as_str(), number)).collect();
     let mut waits: Vec<usize> = vec![0; nested.len()];

@@ -4,10 +4,10 @@
 //! |---|---|
 //! | `SourceMacAddress` | the address that frames leave with, instead of the adapter's |
 //!
-//! On L2Bridge and L2Tunnel networks endpoints hide behind the adapter's hardware address; with this policy, behind another one. Frames get it
-//! where they leave by the adapter, and whoever asks there for an endpoint's address is told it. The adapter then receives frames to all
-//! addresses. What is translated (`OutBoundNAT`) leaves as the node's own, with the adapter's address. On other networks, whose
-//! endpoints hide behind nobody, the policy is refused.
+//! On L2Bridge and L2Tunnel networks endpoints hide behind the adapter's hardware address; with this policy, behind another one. Frames get
+//! it where they leave by the adapter, and whoever asks there for an endpoint's address is told it. The adapter then receives frames to all
+//! addresses. What is translated (`OutBoundNAT`) leaves as the node's own, with the adapter's address. On other networks, whose endpoints
+//! hide behind nobody, the policy is refused.
 
 use hcn::network::Network;
 use hcn::policy::network::{NetworkPolicyType, SourceMacAddressSettings};

@@ -35,11 +35,24 @@ pub fn endpoint(kind: &EndpointPolicyType, mode: Mode) -> Support {
         EndpointPolicyType::Acl => Compiled("layer `acl`, or `firewall` for host rules; both directions"),
         EndpointPolicyType::TierAcl => Compiled("layer `acl`, a group for each tier"),
         EndpointPolicyType::InterfaceConstraint if mode.has_adapter() => Kept("checked: it must mean the network's adapter"),
+        EndpointPolicyType::SdnRoute if matches!(mode, Mode::L2Bridge | Mode::Overlay) => {
+            Compiled("forwarding to the node where `NextHop` is the node; without `NextHop` as the network forwards")
+        }
+        EndpointPolicyType::SdnRoute if mode == Mode::L2Tunnel => Kept("the fabric forwards; with a `NextHop` it is refused"),
         EndpointPolicyType::Iov => Kept("there is no hardware to offload to"),
         EndpointPolicyType::Firewall => Kept("settings of the firewall of virtual machines; endpoints here are containers"),
         EndpointPolicyType::PortName => Kept("a name"),
         EndpointPolicyType::L2Driver => Kept("HNS adds it itself; it has no settings"),
         _ => Refused,
+    }
+}
+
+/// What the switch makes of a policy of an endpoint on another node, beyond what the mode says: that endpoint has no port here to filter
+/// at.
+pub fn remote_endpoint(kind: &EndpointPolicyType) -> Support {
+    match kind {
+        EndpointPolicyType::Acl | EndpointPolicyType::TierAcl | EndpointPolicyType::SdnRoute => Support::Refused,
+        _ => Support::Kept(""),
     }
 }
 

@@ -14,8 +14,8 @@
 //! | `Priority` | a lower number is looked at first; 0 or nothing comes last; among equals the stricter |
 //! | `Id` | a name, shown with the rule |
 //!
-//! A packet that no rule of a tier matches goes on to the next tier, and after the last one to the endpoint's ACLs. Lands in layer `acl`, one
-//! group a tier.
+//! A packet that no rule of a tier matches goes on to the next tier, and after the last one to the endpoint's ACLs. Lands in layer `acl`,
+//! one group a tier.
 
 use hcn::policy::Policy;
 use hcn::policy::acl::TierAclSettings;

@@ -12,6 +12,7 @@ use hcn::policy::Policy;
 use hcn::policy::network::{NetworkPolicyType, RemoteSubnetRouteSettings, SetPolicySettings};
 use hcn::{Field, Path};
 
+use crate::fingerprint::Seen;
 use crate::operation::{Draft, unsupported};
 use crate::validate::policy::{Place, consistent, endpoint_policies, network_policies};
 use crate::validate::sets;
@@ -70,12 +71,14 @@ pub(crate) fn change_endpoint_policies(draft: &Draft<'_>, endpoint: &mut Endpoin
 }
 
 fn add(policies: &mut Vec<Policy>, wanted: Vec<Policy>, same: fn(&Policy, &Policy) -> bool) -> Result<()> {
+    let mut seen = Seen::of(&*policies);
     for (index, policy) in wanted.into_iter().enumerate() {
-        if policies.iter().any(|old| same(old, &policy)) {
+        if seen.candidates(&policy).iter().any(|old| same(&policies[*old], &policy)) {
             let cause = format!("the object has this {} policy", name(&policy));
             let field = format!("Settings.Policies[{index}]");
             return Err(Error::PolicyAlreadyExists(detail(cause).field(field).remedy("use Update to replace it")));
         }
+        seen.note(&policy, policies.len());
         policies.push(policy);
     }
     Ok(())

@@ -425,7 +425,7 @@ fn one_family(addresses: &[(&'static str, &mut String); 2]) -> Result<()> {
     };
     let [(_, local), (field, remote)] = addresses;
     match (families(local), families(remote)) {
-        (Some((v4, v6)), Some((other_v4, other_v6))) if !(v4 && other_v4) && !(v6 && other_v6) => {
+        (Some((v4, v6)), Some((other_v4, other_v6))) if !(v4 && other_v4 || v6 && other_v6) => {
             let cause = format!("{remote} and {local} of LocalAddresses are of different families, so that no packet can match");
             Err(invalid(field, cause, "use addresses of one family in both fields, or leave one of them out"))
         }

@@ -6,14 +6,16 @@ use hcn::error::{Error, Result, detail};
 use hcn::load_balancer::LoadBalancer;
 use hcn::network::Network;
 use hcn::policy::Policy;
-use hcn::policy::endpoint::EndpointPolicyType;
+use hcn::policy::endpoint::{EndpointPolicyType, SdnRouteSettings};
 use hcn::policy::network::InterfaceConstraintSettings;
 use hcn::route::SdnRoute;
+use wire::Ip;
 
 use crate::compile::load_balancer::Extras;
 use crate::compile::network::Mode;
 use crate::compile::support::{self, Support};
-use crate::compile::{CompileError, port_mapping};
+use crate::compile::{CompileError, port_mapping, sdn_route};
+use crate::fingerprint::Seen;
 use crate::journal::Change;
 use crate::machine::{Adapter, Machine};
 use crate::record::{AnyRecord, Record};
@@ -54,7 +56,8 @@ fn is_part(list: &[Guid], of: &[Guid]) -> bool {
 
 /// The policies that were not there before.
 fn added<'a>(policies: impl Iterator<Item = &'a Policy>, before: &[&Policy]) -> Vec<Policy> {
-    policies.filter(|policy| !before.contains(policy)).cloned().collect()
+    let seen = Seen::of(before.iter().copied());
+    policies.filter(|policy| !seen.candidates(policy).iter().any(|old| before[*old] == *policy)).cloned().collect()
 }
 
 fn network(network: &Network, before: Option<&Network>) -> Result<()> {
@@ -83,8 +86,12 @@ fn endpoint(endpoint: &Endpoint, before: Option<&Endpoint>, network: Option<&Rec
     let known: Vec<&Policy> = before.iter().flat_map(|before| &before.policies).collect();
     let policies = added(endpoint.policies.iter(), &known);
     refuse(support::refused(&policies, |kind| support::endpoint(kind, mode)), "an endpoint of this network")?;
+    if endpoint.is_remote() {
+        refuse(support::refused(&policies, support::remote_endpoint), "an endpoint of another node")?;
+    }
     if let Some(network) = network {
         interface_constraints(&policies, &network.inside.adapter, machine)?;
+        next_hops(&policies, mode, &network.inside.adapter, machine)?;
     }
     match port_mapping::mappings(&Endpoint { policies, ..endpoint.clone() }) {
         Ok(_) => Ok(()),
@@ -119,6 +126,22 @@ fn load_balancer(balancer: &LoadBalancer, known: bool, mode: Option<Mode>) -> Re
     let unreadable =
         |error: CompileError| Error::InvalidPolicy(detail(error.cause).field(error.field).remedy("correct it, or leave it out"));
     Extras::of(balancer).map(drop).map_err(unreadable)
+}
+
+/// Packets can be led to the node, and to nobody else.
+fn next_hops(policies: &[Policy], mode: Mode, adapter: &str, machine: &dyn Machine) -> Result<()> {
+    for policy in policies.iter().filter(|policy| policy.is(&EndpointPolicyType::SdnRoute)) {
+        let route: SdnRouteSettings = policy.settings()?;
+        let Ok(Some(next_hop)) = sdn_route::next_hop(&route) else { continue };
+        let has = |own: &Adapter| own.name == adapter && own.addresses.iter().any(|address| Ip::from(address.addr()) == next_hop);
+        if mode == Mode::L2Tunnel || !machine.adapters().iter().any(has) {
+            let cause = format!("the switch cannot lead packets of one endpoint to {next_hop}");
+            let remedy =
+                "leave NextHop out, and packets go as the network forwards them; or, except on L2Tunnel, name an address of the node";
+            return Err(Error::InvalidPolicy(detail(cause).field("Settings.NextHop").remedy(remedy)));
+        }
+    }
+    Ok(())
 }
 
 fn refuse(policy: Option<String>, on: &str) -> Result<()> {

@@ -364,3 +364,17 @@ fn a_change_of_one_rule_leaves_connections_alone_that_are_still_allowed() {
     let counters = node.switch.counters();
     assert_eq!((counters.connections_made, counters.connections_revoked), (2, 1));
 }
+
+#[test]
+#[ignore = "the engine takes answers that come back another way than the question went for new connections"]
+fn answers_pass_that_come_back_past_the_node() {
+    // The node routes what leaves; what comes back is led from the wire to the endpoint at once.
+    judge(
+        &mut node(json!([]), json!([block("In", json!({}))])),
+        &[
+            ("a", "tcp 10.1.0.2:1000 > 198.51.100.7:443 @host", true),
+            ("host", "tcp 10.1.0.2:1000 > 198.51.100.7:443 @gw", true),
+            ("uplink", "ack 198.51.100.7:443 > 10.1.0.2:1000 as gw @host", true),
+        ],
+    );
+}

@@ -25,6 +25,7 @@ mod overlay;
 mod packet;
 mod port_mapping;
 mod remote_subnet;
+mod sdn_route;
 mod sets;
 mod source_mac_address;
 mod tier_acl;

@@ -34,7 +34,7 @@ impl Packet {
     }
 
     /// The same packet as its other end sees it.
-    fn from_there(self) -> Self {
+    fn mirrored(self) -> Self {
         let Self { out, local, remote, local_port, remote_port, .. } = self;
         Self { out: !out, local: remote, remote: local, local_port: remote_port, remote_port: local_port, ..self }
     }
@@ -46,7 +46,7 @@ impl Packet {
     /// What the sender sends, and who that is.
     fn text(&self) -> (&'static str, String) {
         let name = |last: u8| ["a", "b", "c"][usize::from(last) - 2];
-        let sent = if self.out { *self } else { self.from_there() };
+        let sent = if self.out { *self } else { self.mirrored() };
         let [from, to] = sent.addresses();
         let end = |address: IpAddr, port: u16| match self.has_ports() {
             true => std::net::SocketAddr::new(address, port).to_string(),
@@ -190,7 +190,7 @@ proptest! {
         let of_a: Vec<Value> = acls.iter().map(|acl| policy("ACL", acl.clone())).chain(tiers.iter().map(|tier| policy("TierAcl", tier.clone()))).collect();
         for packet in packets {
             // The network's rules hold at the other end as well. Each packet has a switch of its own, so that none is an answer.
-            let expected = passes(&network, &tiers, &acls, &packet) && passes(&network, &[], &[], &packet.from_there());
+            let expected = passes(&network, &tiers, &acls, &packet) && passes(&network, &[], &[], &packet.mirrored());
             let (sender, text) = packet.text();
             let end = node(json!(of_network), json!(of_a)).send(sender, &text);
             let right = if expected { !end.starts_with("drop") } else { end.starts_with("drop acl-block") };

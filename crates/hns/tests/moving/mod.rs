@@ -1,4 +1,5 @@
 //! A switch that says it moves packets, fails when asked to, and can be started anew; and what the service complains of.
+#![allow(dead_code, reason = "not every test needs all of it")]
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;

@@ -176,15 +176,16 @@ fn five_hundred_rules_are_applied_in_a_moment() {
         let (_, [one, two, _]) = three(&world);
         let rule = |number: u16| {
             let fields = json!({ "Protocols": "6", "RemoteAddresses": format!("10.{}.0.0/16,fd00:{number:x}::/32", number % 200), "LocalPorts": format!("{}", number + 1), "Priority": 1000 + number });
-            acl(if number % 2 == 0 { "Allow" } else { "Block" }, "In", fields)
+            acl(if number.is_multiple_of(2) { "Allow" } else { "Block" }, "In", fields)
         };
         let rules: Vec<Value> = (0..500).map(rule).collect();
         let start = Instant::now();
         change_pod(world.one(), &one, &rules);
         let elapsed = start.elapsed();
         println!("500 rules took {elapsed:?}");
-        // A build without optimisation on a busy machine; one with it takes a tenth of this.
-        assert!(elapsed < Duration::from_secs(2), "{elapsed:?}");
+        // Builds without optimisation, on a machine that other tests keep busy, are no measure.
+        let most = if cfg!(debug_assertions) { Duration::from_secs(2) } else { Duration::from_millis(100) };
+        assert!(elapsed < most, "{elapsed:?}");
         tcp(&two, one.v4());
     });
 }

@@ -111,6 +111,25 @@ fn pods_of_two_nodes_reach_each_other_and_both_nodes_and_the_outside() {
 }
 
 #[test]
+fn a_network_may_have_a_hardware_address_of_its_own_on_the_wire() {
+    run("l2bridge::a_network_may_have_a_hardware_address_of_its_own_on_the_wire", || {
+        let world = World::new(1);
+        let node = world.one();
+        let subnets = [subnet("192.168.0.0/24", "192.168.0.254"), subnet("fd00:99::/64", "fd00:99::fe")];
+        let source = policy("SourceMacAddress", json!({ "SourceMacAddress": "02-15-5D-00-00-EE" }));
+        let pod = flat_pod(node, node.network(&network("flat", "L2Bridge", &subnets, &[source])), 101, &[]);
+        for (of_pod, router, outside) in [(pod.v4(), ROUTER[0], OUTSIDE[0]), (pod.v6(), ROUTER[1], OUTSIDE[1])] {
+            pings(&pod, router);
+            assert_eq!(tcp(&pod, outside).ip(), of_pod);
+            pings(&world.outside, of_pod);
+            let known = world.underlay.ip(&format!("neigh show {of_pod}"));
+            assert!(known.contains("02:15:5d:00:00:ee"), "{known}");
+            tcp(&world.underlay, node.address_like(of_pod.is_ipv4()));
+        }
+    });
+}
+
+#[test]
 fn pods_on_the_adapters_own_subnet_are_neighbours_of_everybody_there() {
     run("l2bridge::pods_on_the_adapters_own_subnet_are_neighbours_of_everybody_there", || {
         let world = World::new(2);
