@@ -30,7 +30,47 @@ fn main() {
             print(&scenario.name.clone(), &known(&scenario));
         }
     }
-    print("new connection (walk, remember), UDP", &fresh());
+    print("new connection (walk, remember), UDP", &fresh(&Scenario::fresh(), scenario::packet));
+    for (services, rules) in [(10, 0), (1_000, 0), (10_000, 0), (10_000, 1_000), (30_000, 0)] {
+        let scenario = Scenario::services(services, rules);
+        print(&scenario.name.clone(), &fresh(&scenario, |number| scenario::question(number, services)));
+    }
+    memory();
+    changes();
+}
+
+/// How long changes take.
+fn changes() {
+    let timed = |what: &str, change: &dyn Fn()| {
+        let start = busy();
+        change();
+        println!("{what:<44} {:>12.1}", (busy() - start).as_secs_f64() * 1000.0);
+    };
+    println!("\n{:<44} {:>12}", "what", "ms");
+    let scenario = Scenario::services(1, 0);
+    timed("30000 services put one by one", &|| _ = Scenario::table(&scenario.switch, 30_000));
+    timed("a service with 64 backends", &|| _ = std::hint::black_box(Scenario::large(64)));
+    timed("a service with 2000 backends", &|| _ = std::hint::black_box(Scenario::large(2_000)));
+}
+
+/// What flows and services take.
+fn memory() {
+    const MANY: u32 = 30_000;
+    let scenario = Scenario::services(1, 0);
+    let (mut frame, mut sink) = (Frame::default(), Discard::default());
+    let connections = allocation_counter::measure(|| {
+        for number in 0..u64::from(MANY) {
+            frame.fill(&scenario::question(number, 1));
+            scenario.switch.process(Instant(number), scenario.from, &mut frame, None, &mut sink);
+        }
+    });
+    assert_eq!(scenario.switch.connection_usage().0, MANY as usize, "each is a connection");
+    let services = allocation_counter::measure(|| _ = Scenario::table(&scenario.switch, MANY));
+    let each = |bytes: i64| bytes as f64 / f64::from(MANY);
+    println!("\n{:<44} {:>12}", "what", "bytes");
+    println!("{:<44} {:>12.0}", "a connection", each(connections.bytes_current));
+    println!("{:<44} {:>12}", "a slot of the flow table, two to a connection", scenario::SLOT);
+    println!("{:<44} {:>12.0}", "a service with one backend", each(services.bytes_current));
 }
 
 fn print(what: &str, figure: &Figure) {
@@ -88,14 +128,13 @@ fn known(scenario: &Scenario) -> Figure {
     })
 }
 
-fn fresh() -> Figure {
-    let scenario = Scenario::fresh();
+fn fresh(scenario: &Scenario, packet: impl Fn(u64) -> Vec<u8>) -> Figure {
     let (mut frame, mut sink, mut port, mut now) = (Frame::default(), Discard::default(), 0u64, 1u64);
     measure(|| {
         for _ in 0..1024 {
             port += 1;
             now += 100_000;
-            frame.fill(&scenario::packet(port));
+            frame.fill(&packet(port));
             std::hint::black_box(scenario.switch.process(Instant(now), scenario.from, &mut frame, None, &mut sink));
         }
         scenario.switch.sweep(Instant(now), 4096);

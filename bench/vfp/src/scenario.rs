@@ -1,8 +1,11 @@
 //! Small switches, each with one thing to do.
 
+use std::sync::Arc;
+
 use vfp::{
-    Action, Conditions, DomainId, DomainSpec, Egress, GroupSpec, LayerSpec, Limits, NatPoolSpec, NextHop, PortId, PortKind, PortSpec,
-    ProgramSpec, RuleSpec, Sink, Stage, Switch, Timeouts, UnderlayId, UnderlaySpec,
+    Action, AddressMatch, Backend, Backends, Conditions, DomainId, DomainSpec, DropReason, Egress, GroupSpec, LayerSpec, Limits,
+    NatPoolSpec, NextHop, PortId, PortKind, PortSpec, ProgramSpec, RuleSpec, Service, Sink, Stage, Switch, TableId, Timeouts, UnderlayId,
+    UnderlaySpec,
 };
 use wire::{Encapsulation, Frame, Ip, MacAddress, TunnelKind};
 
@@ -32,9 +35,14 @@ pub(crate) struct Scenario {
     pub(crate) packets: Vec<Vec<u8>>,
 }
 
+/// Bytes of a slot of the unified flow table: four cache lines.
+pub(crate) const SLOT: usize = 256;
+
 const PEER: Ip = Ip::v4(0x0a00_0002);
 const NODE: Ip = Ip::v4(0xc0a8_0001);
 const REMOTE: Ip = Ip::v4(0xc0a8_0002);
+/// The address of the first service.
+const VIPS: u32 = 0x0a60_0000;
 const GATEWAY: Ip = Ip::v4(0xc0a8_00fe);
 
 fn mac(last: u8) -> MacAddress {
@@ -45,6 +53,17 @@ fn mac(last: u8) -> MacAddress {
 pub(crate) fn packet(number: u64) -> Vec<u8> {
     let (source, destination) = (1024 + (number % 60_000) as u16, 1 + (number / 60_000 % 60_000) as u16);
     let builder = etherparse::PacketBuilder::ethernet2(mac(1).0, mac(2).0).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).udp(source, destination);
+    let mut bytes = Vec::with_capacity(64);
+    builder.write(&mut bytes, &[0; 22]).expect("it fits");
+    bytes
+}
+
+/// A UDP packet of 64 bytes to one of so many services.
+pub(crate) fn question(number: u64, services: u32) -> Vec<u8> {
+    let [a, b, c, d] = (VIPS + (number % u64::from(services)) as u32).to_be_bytes();
+    let [.., high, middle, low] = (number / 60_000).to_be_bytes();
+    let source = 1024 + (number % 60_000) as u16;
+    let builder = etherparse::PacketBuilder::ethernet2(mac(1).0, mac(2).0).ipv4([11, high, middle, low], [a, b, c, d], 64).udp(source, 80);
     let mut bytes = Vec::with_capacity(64);
     builder.write(&mut bytes, &[0; 22]).expect("it fits");
     bytes
@@ -74,12 +93,54 @@ fn port(switch: &Switch, domain: DomainId, kind: PortKind, last: u8, layers: Vec
 impl Scenario {
     /// Scenarios for known flows.
     pub(crate) fn known(flows: usize) -> Vec<Self> {
-        vec![bridge(flows), translation(flows), tunnel(flows)]
+        vec![bridge(flows), translation(flows), tunnel(flows), service(flows)]
     }
 
     /// A scenario in which every packet is a new connection.
     pub(crate) fn fresh() -> Self {
         bridge(1)
+    }
+
+    /// A scenario in which every packet is a new connection to one of so many services, past so many rules of an access list.
+    pub(crate) fn services(services: u32, rules: u32) -> Self {
+        let (switch, domain) = switch();
+        let table = Self::table(&switch, services);
+        let blocked = (0..rules).map(|number| {
+            let sources = vec![AddressMatch::host(Ip::v4(0x0a01_0000 + number))];
+            let conditions = Conditions { sources, destination_ports: vec![80..=90], ..Conditions::default() };
+            RuleSpec::new(format!("rule {number}"), 100, conditions, Action::Block(DropReason::AclBlock))
+        });
+        let acl = LayerSpec {
+            name: "acl".into(),
+            stateful: true,
+            outward: vec![GroupSpec { name: "rules".into(), rules: blocked.collect() }],
+            ..LayerSpec::default()
+        };
+        let from = port(&switch, domain, PortKind::Nic, 1, vec![acl, asking(table)]);
+        let to = port(&switch, domain, PortKind::Nic, 2, Vec::new());
+        forward(&switch, domain, Action::Forward { port: to, source_mac: None, destination_mac: Some(mac(9)) });
+        let past = if rules == 0 { String::new() } else { format!(", {rules} ACL rules") };
+        let name = format!("new connection, {services} services{past}");
+        Self { name, switch, from, packets: Vec::new() }
+    }
+
+    /// A table with so many services, each with a backend of its own port.
+    pub(crate) fn table(switch: &Switch, services: u32) -> TableId {
+        let table = switch.add_table("services");
+        let rule = |number: u32| {
+            let backends = Backends::new(vec![Backend { address: PEER, port: 8080 + (number % 1024) as u16 }]);
+            let service = Service { backends, ..Service::default() };
+            let conditions = Conditions { protocols: vec![17], destination_ports: vec![80..=80], ..Conditions::to(Ip::v4(VIPS + number)) };
+            RuleSpec::new(format!("service {number}"), 1, conditions, Action::Redirect(Arc::new(service)))
+        };
+        (0..services).for_each(|number| switch.put_table_rules(table, [rule(number)]).expect("the table"));
+        table
+    }
+
+    /// A service with so many backends.
+    pub(crate) fn large(backends: u32) -> Service {
+        let backend = |number: u32| Backend { address: Ip::v4(0x0a00_0000 + number), port: 8080 };
+        Service { backends: Backends::new((0..backends).map(backend).collect()), ..Service::default() }
     }
 }
 
@@ -115,6 +176,17 @@ fn translation(flows: usize) -> Scenario {
     // To as many places as there are flows, since the ports towards one place are finite.
     let spread = |number: u64| packet(number % 20_000 + number / 20_000 * 60_000);
     Scenario { name: format!("known, outbound NAT, {flows} flows"), switch, from, packets: (0..flows as u64).map(spread).collect() }
+}
+
+fn asking(table: TableId) -> LayerSpec {
+    LayerSpec { name: "service".into(), stateful: true, tables: vec![table], ..LayerSpec::default() }
+}
+
+/// A service with one backend on this node: frame addresses, destination address and port, and checksums change.
+fn service(flows: usize) -> Scenario {
+    let scenario = Scenario::services(1, 0);
+    let packets = (0..flows as u64).map(|number| question(number, 1)).collect();
+    Scenario { name: format!("known, service, {flows} flows"), packets, ..scenario }
 }
 
 /// Another node, by VXLAN: inner frame addresses change, outer headers go along.
