@@ -82,7 +82,7 @@ fn objects_are_listed_in_the_order_of_their_creation() {
     let net = make_network(&hcn, "NAT", "nat");
     let made: Vec<Guid> = (0..50).map(|_| make_endpoint(&hcn, net)).collect();
     assert_eq!(hcn.enumerate(Kind::Endpoint, "").unwrap(), made);
-    let change = request("Policy", "Add", json!({"Policies": [{"Type": "QOS", "Settings": {}}]}));
+    let change = request("Policy", "Add", json!({"Policies": [{"Type": "QOS", "Settings": {"MaximumOutgoingBandwidthInBytes": 1000}}]}));
     hcn.modify(Kind::Endpoint, made[0], &change).unwrap();
     assert_eq!(hcn.enumerate(Kind::Endpoint, &filter(json!({"Name": "pod"}))).unwrap(), made);
 }
