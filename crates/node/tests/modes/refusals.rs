@@ -24,8 +24,8 @@ fn load_balancer() -> Value {
 fn untrue() -> [(&'static str, Value); 3] {
     [
         ("Encryption", json!({ "EncryptionMethodType": "Ipsec", "Name": "tunnel" })),
-        ("QOS", json!({ "MaximumOutgoingBandwidthInBytes": 1_000_000 })),
-        ("L4Proxy", json!({ "Port": "8080", "Protocol": 6, "OutboundNAT": true, "Destination": "10.0.0.0/24" })),
+        ("VLAN", json!({ "IsolationId": 7 })),
+        ("L4WFPPROXY", json!({ "OutboundProxyPort": "15001", "FilterTuple": { "Protocols": "6" } })),
     ]
 }
 
@@ -44,9 +44,10 @@ fn policies_that_are_not_made_true_are_refused_by_name() {
             let refusal = with_policy(world.one(), network, kind, &settings).expect_err(kind).to_string();
             assert!(refusal.contains(kind), "{refusal}");
         }
-        let refusal =
-            world.one().client.create(Kind::LoadBalancer, None, None, &load_balancer().to_string()).expect_err("no load balancers");
-        assert!(refusal.to_string().contains("load balancers"), "{refusal}");
+        let mut endless = load_balancer();
+        endless["AdditionalParams"] = json!({ "AffinityTimeoutSeconds": 0 });
+        let refusal = world.one().client.create(Kind::LoadBalancer, None, None, &endless.to_string()).expect_err("a time of nothing");
+        assert!(refusal.to_string().contains("AffinityTimeoutSeconds"), "{refusal}");
 
         world.nodes[0].stop_hnsd();
         world.nodes[0].start_hnsd(&["--switch", "none"]);
