@@ -1,8 +1,9 @@
 //! A virtual switch whose ports filter: the match-action engine.
 //!
 //! A *port* connects a NIC and has a *program*: *layers*, each a list of *groups* of prioritised *rules*; a rule is
-//! conditions and an action. A frame that a NIC sends walks the layers of its port outwards, is forwarded by the rules of
-//! its *domain*, and walks the layers of the port it goes to in the reverse order.
+//! conditions and an action. Rules that many ports have in common, such as services, are in *tables*, which layers name. A
+//! frame that a NIC sends walks the layers of its port outwards, is forwarded by the rules of its *domain*, and walks the
+//! layers of the port it goes to in the reverse order.
 //!
 //! There are three tiers, in order of speed:
 //!

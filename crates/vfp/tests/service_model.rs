@@ -60,6 +60,13 @@ struct Kind {
     masquerade: Option<bool>,
 }
 
+impl Kind {
+    /// Whether the same client may get another backend for another protocol.
+    fn tells_protocols(&self) -> bool {
+        self.distribution != Distribution::TwoTuple
+    }
+}
+
 fn kinds() -> impl Strategy<Value = Kind> {
     let distribution = prop_oneof![Just(Distribution::FiveTuple), Just(Distribution::ThreeTuple), Just(Distribution::TwoTuple)];
     (distribution, any::<bool>(), any::<bool>(), any::<Option<bool>>())
@@ -109,16 +116,12 @@ impl Model {
         }
         let client = (asked.pod, asked.service, asked.v4, asked.tcp);
         let loyal = self.clients.get(&client).filter(|(backend, at)| kind.affinity && now - at < AFFINITY && backends.contains(backend));
-        let former = self.chosen.get(&(asked.pod, asked.service, asked.v4, asked.tcp && !self.is_two(kind), backends.clone()));
+        let former = self.chosen.get(&(asked.pod, asked.service, asked.v4, asked.tcp && kind.tells_protocols(), backends.clone()));
         match (loyal, former.filter(|_| kind.distribution != Distribution::FiveTuple && !kind.affinity)) {
             (Some((backend, _)), _) => Expected::To(*backend),
             (None, Some(backend)) => Expected::To(*backend),
             (None, None) => Expected::ToOneOf(backends.clone()),
         }
-    }
-
-    fn is_two(&self, kind: &Kind) -> bool {
-        kind.distribution == Distribution::TwoTuple
     }
 
     /// Notes where a packet went.
@@ -127,7 +130,7 @@ impl Model {
         if self.connections.insert(*asked, backend) != Some(backend) {
             self.clients.insert(client, (backend, now));
             let backends = self.services.get(&asked.service).cloned().unwrap_or_default();
-            self.chosen.insert((asked.pod, asked.service, asked.v4, asked.tcp && !self.is_two(kind), backends), backend);
+            self.chosen.insert((asked.pod, asked.service, asked.v4, asked.tcp && kind.tells_protocols(), backends), backend);
         }
     }
 }
