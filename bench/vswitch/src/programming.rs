@@ -17,7 +17,7 @@ const POLICIES: u16 = 500;
 pub(crate) fn measure(options: &Options) -> Result<String, String> {
     let node = programmed(options, BACKENDS)?;
     let balancers = timed(|| (0..BALANCERS).try_for_each(|number| balancer(&node, number)))?;
-    node.wait_until_held(BALANCERS as usize)?;
+    node.check_held(BALANCERS as usize)?;
     let policies = timed(|| node.add_policies(&acls()))?;
     let millis = |time: Duration| time.as_secs_f64() * 1e3;
     let each = millis(balancers) * 1e3 / f64::from(BALANCERS);

@@ -10,13 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use frames::{Carries, frame, ip, mac};
+use frames::{Carries, Out, frame, ip, mac};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use vfp::{
     Action, Backend, Backends, Conditions, Distribution, DomainSpec, DropReason, Egress, Instant, LayerSpec, Limits, Masquerade,
-    NatPoolSpec, Outcome, PoolId, PortId, PortKind, PortSpec, ProgramSpec, RuleSpec, Service, Sink, Stage, Switch, TableId, Timeouts,
-    UnderlayId, Verdict,
+    NatPoolSpec, Outcome, PoolId, PortId, PortKind, PortSpec, ProgramSpec, RuleSpec, Service, Stage, Switch, TableId, Timeouts, Verdict,
 };
 use wire::{Frame, Headers, Ip};
 
@@ -132,25 +131,6 @@ impl Model {
             let backends = self.services.get(&asked.service).cloned().unwrap_or_default();
             self.chosen.insert((asked.pod, asked.service, asked.v4, asked.tcp && kind.tells_protocols(), backends), backend);
         }
-    }
-}
-
-/// What leaves the switch.
-#[derive(Default)]
-struct Out {
-    sent: Vec<(Egress, Frame)>,
-    scratch: Frame,
-}
-
-impl Sink for Out {
-    fn send(&mut self, egress: &Egress, frame: &mut Frame) {
-        self.sent.push((*egress, frame.clone()));
-    }
-
-    fn resolve(&mut self, _underlay: UnderlayId, _next_hop: Ip, _port: PortId, _frame: &Frame) {}
-
-    fn scratch(&mut self) -> &mut Frame {
-        &mut self.scratch
     }
 }
 

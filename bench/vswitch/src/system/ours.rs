@@ -106,8 +106,8 @@ impl Programmed {
         self.node.client.modify(Kind::Endpoint, endpoint, &request.to_string()).map_err(|error| error.to_string())
     }
 
-    /// Waits until the switch holds so many load balancers. It does when their requests are answered, so that this is a check.
-    pub(crate) fn wait_until_held(&self, balancers: usize) -> Result<(), String> {
+    /// Objects unless the switch holds so many load balancers: it must, when their requests are answered.
+    pub(crate) fn check_held(&self, balancers: usize) -> Result<(), String> {
         let switch = Client::new(Address::Unix(self.node.directory.join("vswitchd.sock")));
         let held = || {
             let rules = switch.request("GET", "/rules", "").map_err(|error| error.to_string())?;

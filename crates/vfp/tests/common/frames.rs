@@ -5,6 +5,7 @@
 use std::net::IpAddr;
 
 use etherparse::{IpHeaders, IpNumber, NetHeaders, PacketBuilder, PacketHeaders, TransportHeader};
+use vfp::{Egress, PortId, Sink, UnderlayId};
 use wire::{Frame, Headers, Ip, MacAddress, segment};
 
 /// What an IP packet carries.
@@ -181,4 +182,23 @@ fn transport_checksum(net: &NetHeaders, transport: &TransportHeader, payload: &[
         }
         _ => return None,
     })
+}
+
+/// What leaves the switch.
+#[derive(Default)]
+pub(crate) struct Out {
+    pub(crate) sent: Vec<(Egress, Frame)>,
+    pub(crate) scratch: Frame,
+}
+
+impl Sink for Out {
+    fn send(&mut self, egress: &Egress, frame: &mut Frame) {
+        self.sent.push((*egress, frame.clone()));
+    }
+
+    fn resolve(&mut self, _underlay: UnderlayId, _next_hop: Ip, _port: PortId, _frame: &Frame) {}
+
+    fn scratch(&mut self) -> &mut Frame {
+        &mut self.scratch
+    }
 }

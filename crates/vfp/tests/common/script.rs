@@ -13,10 +13,10 @@ mod checks;
 mod steps;
 mod topology;
 
-use vfp::{DomainId, Egress, Instant, PoolId, PortId, Sink, Switch, TableId, UnderlayId};
+use vfp::{DomainId, Egress, Instant, PoolId, PortId, Switch, TableId, UnderlayId};
 use wire::{Encapsulation, Frame, Ip, TunnelKind};
 
-use super::frames::ip;
+use super::frames::{Out, ip};
 
 /// Bytes of the plan of a topology.
 pub(crate) const PLAN: usize = 24;
@@ -25,24 +25,6 @@ pub(crate) const STEP: usize = 12;
 
 /// Frames that left and can be answered.
 const RECENT: usize = 12;
-
-/// What leaves the switch.
-struct Out {
-    sent: Vec<(Egress, Frame)>,
-    scratch: Frame,
-}
-
-impl Sink for Out {
-    fn send(&mut self, egress: &Egress, frame: &mut Frame) {
-        self.sent.push((*egress, frame.clone()));
-    }
-
-    fn resolve(&mut self, _underlay: UnderlayId, _next_hop: Ip, _port: PortId, _frame: &Frame) {}
-
-    fn scratch(&mut self) -> &mut Frame {
-        &mut self.scratch
-    }
-}
 
 /// The switch with all that is around it.
 struct World {

@@ -8,10 +8,9 @@ use vfp::{
     LayerSpec, Limits, Masquerade, NatPoolSpec, NextHop, PortId, PortKind, PortSpec, ProgramSpec, RuleSpec, Service, Stage, Switch,
     Timeouts, UnderlayId, UnderlaySpec,
 };
-use wire::Frame;
 
-use super::super::frames::{ip, mac};
-use super::{Out, PLAN, World, nic_address, outer, pick};
+use super::super::frames::{Out, ip, mac};
+use super::{PLAN, World, nic_address, outer, pick};
 
 const NICS: usize = 4;
 const LAYERS: usize = 3;
@@ -72,7 +71,7 @@ impl World {
         let pool = switch.add_pool(NatPoolSpec { ports: 40000..=40255 });
         let table = switch.add_table("services");
         let mut world = Self {
-            out: Out { sent: Vec::new(), scratch: Frame::default() },
+            out: Out::default(),
             now: Instant(1_000_000),
             pods,
             nics: Vec::new(),
