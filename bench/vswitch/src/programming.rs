@@ -1,6 +1,7 @@
-//! How long it takes to program the switch through HNS, one request after the other, as an agent does it.
+//! How long it takes to program the switch through HNS, one request after the other and many at once.
 
 use std::net::Ipv4Addr;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -13,18 +14,27 @@ const BALANCERS: u32 = 5000;
 const BACKENDS: usize = 10;
 const POLICIES: u16 = 500;
 
+/// How many requests are under way at once, as of an agent that does not wait for each.
+const AT_ONCE: u32 = 16;
+
 /// Measures, and answers lines of text.
 pub(crate) fn measure(options: &Options) -> Result<String, String> {
     let node = programmed(options, BACKENDS)?;
-    let balancers = timed(|| (0..BALANCERS).try_for_each(|number| balancer(&node, number)))?;
+    let one_by_one = timed(|| balancers(&node, Ipv4Addr::new(10, 97, 0, 0), 1))?;
     node.check_held(BALANCERS as usize)?;
+    let at_once = timed(|| balancers(&node, Ipv4Addr::new(10, 98, 0, 0), AT_ONCE))?;
+    node.check_held(2 * BALANCERS as usize)?;
     let policies = timed(|| node.add_policies(&acls()))?;
     let millis = |time: Duration| time.as_secs_f64() * 1e3;
-    let each = millis(balancers) * 1e3 / f64::from(BALANCERS);
+    let each = |time: Duration| millis(time) * 1e3 / f64::from(BALANCERS);
     Ok(format!(
-        "{BALANCERS} load balancers with {BACKENDS} backends each, one after the other: {:.0} ms ({each:.0} µs each)\n\
+        "{BALANCERS} load balancers with {BACKENDS} backends each, one after the other: {:.0} ms ({:.0} µs each)\n\
+         {BALANCERS} more, {AT_ONCE} requests at once: {:.0} ms ({:.0} µs each)\n\
          {POLICIES} ACL policies on one endpoint, in one request: {:.1} ms\n",
-        millis(balancers),
+        millis(one_by_one),
+        each(one_by_one),
+        millis(at_once),
+        each(at_once),
         millis(policies)
     ))
 }
@@ -34,8 +44,17 @@ fn timed(task: impl FnOnce() -> Result<(), String>) -> Result<Duration, String> 
     task().map(|()| begin.elapsed())
 }
 
-fn balancer(node: &Programmed, number: u32) -> Result<(), String> {
-    node.load_balancer(Ipv4Addr::from_bits(Ipv4Addr::new(10, 97, 0, 0).to_bits() + number), 80)
+/// Makes load balancers with addresses from `first` on, by several clients, each of which asks one after the other.
+fn balancers(node: &Programmed, first: Ipv4Addr, clients: u32) -> Result<(), String> {
+    let ask = |client: u32| {
+        let connection = node.client();
+        let address = |number: u32| Ipv4Addr::from_bits(first.to_bits() + number);
+        (client..BALANCERS).step_by(clients as usize).try_for_each(|number| node.load_balancer(&connection, address(number), 80))
+    };
+    thread::scope(|scope| {
+        let asking: Vec<_> = (0..clients).map(|client| scope.spawn(move || ask(client))).collect();
+        asking.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|_| Err("a client failed".to_owned())))
+    })
 }
 
 fn acls() -> Vec<Value> {

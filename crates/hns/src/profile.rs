@@ -49,6 +49,7 @@ items! {
         RemoteSubnet "remote-subnet" "RemoteSubnetRoute policies",
         HostRoute "host-route" "HostRoute policies",
         Dsr "dsr" "direct server return",
+        PreserveDip "preserve-dip" "load balancers that keep the virtual address (PreserveDIP)",
         Slash32EndpointPrefixes "slash32-endpoint-prefixes" "endpoints with a prefix length of 32",
         VxlanPort "vxlan-port" "VXLAN on another UDP port than 4789",
         Ipv6DualStack "ipv6-dual-stack" "IPv4 and IPv6 on one endpoint",
@@ -232,6 +233,8 @@ fn ranges(feature: Feature) -> &'static [(Version, Version)] {
         }
         Feature::ApiV2 | Feature::RemoteSubnet | Feature::HostRoute => &[((9, 2), (EVER, EVER))],
         Feature::Dsr => &[((9, 3), (9, EVER)), ((10, 2), (EVER, EVER))],
+        // Documented by product: Windows Server 1903, which reports 10.x.
+        Feature::PreserveDip => &[((10, 0), (EVER, EVER))],
         Feature::Slash32EndpointPrefixes => &[((9, 3), (9, EVER)), ((10, 4), (EVER, EVER))],
         Feature::VxlanPort => &[((10, 3), (EVER, EVER))],
         Feature::AclProtocol252 => &[((11, 0), (EVER, EVER))],

@@ -47,6 +47,10 @@ fn attempt(hcn: &dyn Hcn, what: &str) -> u32 {
             balancer["PortMappings"][0]["DistributionType"] = json!(2);
             made(Kind::LoadBalancer, balancer)
         }
+        "preserve dip" => {
+            balancer["PortMappings"][0]["Flags"] = json!(8);
+            made(Kind::LoadBalancer, balancer)
+        }
         "dsr" => {
             balancer["Flags"] = json!(1);
             made(Kind::LoadBalancer, balancer)
@@ -81,6 +85,7 @@ fn what_builds_refuse() {
     //                    ws2019           1903             20h2             ws2022           ws2025      transom
     let table = [
         ("dsr", [0, 0, 0, 0, 0, 0]),
+        ("preserve dip", [UNSUPPORTED, 0, 0, 0, 0, 0]),
         ("l4 proxy", [0, 0, 0, 0, 0, 0]),
         ("vxlan port", [NO_TYPE, 0, 0, 0, 0, 0]),
         ("protocol 252", [INVALID, INVALID, 0, 0, 0, 0]),

@@ -25,7 +25,8 @@
 //! there before, and it works at once. The one trace may be the adapter's `rp_filter` at 2 (loose) where it was 1 (strict).
 //!
 //! What does not work while an adapter is taken: VLAN links and the like on top of it, whose frames the filter drops; and a route
-//! that somebody adds to the vNIC is gone after a crash. IPv6 routes of metric 1 are not overruled, since no metric is lower.
+//! that somebody adds to the vNIC is gone after a crash. IPv6 routes of metric 1 are not overruled, since no metric is lower. An IPv4
+//! default route of metric 0 has two halves beside its copy, `0.0.0.0/1` and `128.0.0.0/1`, for the same reason.
 
 mod difference;
 mod error;

@@ -94,9 +94,16 @@ pub(crate) fn programmed(options: &Options, pods: usize) -> Result<Programmed, S
 }
 
 impl Programmed {
+    /// A connection of its own for somebody who asks beside others.
+    pub(crate) fn client(&self) -> Client {
+        Client::new(Address::Unix(self.node.directory.join("hnsd.sock")))
+    }
+
     /// Makes a load balancer in front of all pods.
-    pub(crate) fn load_balancer(&self, vip: Ipv4Addr, port: u16) -> Result<(), String> {
-        self.node.create(Kind::LoadBalancer, None, &load_balancer(vip, &[port], &self.endpoints)).map(drop)
+    pub(crate) fn load_balancer(&self, client: &Client, vip: Ipv4Addr, port: u16) -> Result<(), String> {
+        let document = load_balancer(vip, &[port], &self.endpoints).to_string();
+        let created = client.create(Kind::LoadBalancer, None, None, &document);
+        created.map(drop).map_err(|error| format!("cannot create the load balancer {vip}: {error}"))
     }
 
     /// Adds policies to the first pod's endpoint, in one request.

@@ -33,7 +33,9 @@ use hcn::Guid;
 use hcn::load_balancer::{DistributionType, LoadBalancer, LoadBalancerFlags, LoadBalancerPortMapping, PortMappingFlags};
 use hcn::network::Network;
 use ipnet::IpNet;
-use vfp::{Action, AddressMatch, Backend, Backends, Conditions, Distribution, DomainId, Masquerade, PoolId, RuleSpec, Service, Stage};
+use vfp::{
+    Action, AddressMatch, Backend, Backends, Conditions, Distribution, DomainId, DropReason, Masquerade, PoolId, RuleSpec, Service, Stage,
+};
 use wire::Ip;
 
 use super::network::Mode;
@@ -75,6 +77,8 @@ pub struct Place {
 pub struct Surroundings<'a> {
     /// The mode of the network.
     pub mode: Mode,
+    /// The prefixes of the network.
+    pub prefixes: &'a [IpNet],
     /// The node's addresses.
     pub node: &'a [Ip],
     /// Addresses that stand for the node's own when the node itself asks, see [`super::NODE_ALIASES`].
@@ -135,7 +139,7 @@ pub fn rules(
     }
     let extras = Extras::of(balancer)?;
     let source = source_vip(balancer)?;
-    let mut rules = Vec::new();
+    let mut rules: Vec<RuleSpec> = parted_pods(balancer, origin, around).into_iter().collect();
     for vip in frontends(balancer, origin, around)? {
         for mapping in &balancer.port_mappings {
             let backends = candidates(mapping, backends, vip, &extras);
@@ -180,8 +184,22 @@ fn is_left_out(balancer: &LoadBalancer, origin: Origin, around: &Surroundings<'_
         Origin::Node if is_node_port => around.limits.contains(&Limit::NodePortNotFromNode),
         Origin::Node => around.limits.contains(&Limit::NodeCannotReachServices),
         Origin::Pod => false,
-        Origin::Outside => is_node_port && around.mode == Mode::Overlay && around.defects.contains(&Defect::OverlayNodePort),
+        // The documented way around it is the Local traffic policy, which agents ask for by DSR.
+        Origin::Outside => {
+            let direct = balancer.flags.has(LoadBalancerFlags::DSR);
+            is_node_port && !direct && around.mode == Mode::Overlay && around.defects.contains(&Defect::OverlayNodePort)
+        }
     }
+}
+
+/// A build that gets it wrong parts the pods of a bridge from each other while any load balancer has DSR. Services still work: their rules
+/// come first.
+fn parted_pods(balancer: &LoadBalancer, origin: Origin, around: &Surroundings<'_>) -> Option<RuleSpec> {
+    let defect = Defect::L2BridgePodToPodWithDsr;
+    let dsr = balancer.flags.has(LoadBalancerFlags::DSR);
+    let is_met = dsr && origin == Origin::Pod && around.mode == Mode::L2Bridge && around.defects.contains(&defect);
+    let conditions = Conditions { destinations: vec![AddressMatch::Set(around.prefixes.to_vec().into())], ..Conditions::default() };
+    is_met.then(|| RuleSpec::new(format!("{defect} {}", balancer.id), priority::DEFAULT, conditions, Action::Block(DropReason::NoRoute)))
 }
 
 /// The virtual addresses: those that are named, or the node's own of one family.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use hcn::error::{Error, Result, detail};
-use hcn::load_balancer::{DistributionType, LoadBalancer, LoadBalancerFlags, LoadBalancerPortMapping, ProtocolType};
+use hcn::load_balancer::{DistributionType, LoadBalancer, LoadBalancerFlags, LoadBalancerPortMapping, PortMappingFlags, ProtocolType};
 
 use crate::build::Build;
 use crate::profile::Feature;
@@ -77,6 +77,9 @@ fn port_mapping(mapping: &LoadBalancerPortMapping, build: &Build) -> Result<()> 
     }
     if mapping.distribution_type != DistributionType::None && !build.has(Feature::SessionAffinity) {
         return Err(unsupported("DistributionType", Feature::SessionAffinity, build));
+    }
+    if mapping.flags.has(PortMappingFlags::PRESERVE_DIP) && !build.has(Feature::PreserveDip) {
+        return Err(unsupported("Flags", Feature::PreserveDip, build));
     }
     Ok(())
 }

@@ -71,7 +71,7 @@ impl Takeover {
     fn wanted_routes(&self) -> Result<Vec<Route>, NetlinkError> {
         let originals = self.netlink.routes(self.adapter_index)?.into_iter().filter(|route| route.table != LOCAL);
         // Of several IPv4 routes to the same destination the first counts, and the one that is prepended last becomes the first.
-        let mut routes: Vec<Route> = originals.rev().map(|route| self.copied_route(route)).collect();
+        let mut routes: Vec<Route> = originals.rev().flat_map(|route| preferred(self.copied_route(route))).collect();
         // A router can be named only when there is a route to it.
         routes.sort_by_key(|route| route.hops.iter().any(|hop| hop.gateway.is_some()));
         Ok(routes)
@@ -94,6 +94,26 @@ impl Takeover {
         let routes = self.netlink.routes(self.vnic_index)?;
         Ok(routes.into_iter().filter(|route| route.protocol == netlink::PROTOCOL).collect())
     }
+}
+
+/// A copy that is taken before its original. Of IPv4 routes with one metric the first is, except default routes: there the kernel changes
+/// over to the one whose router it has heard of last. So the copy gets a lower metric, or where none is lower, two halves beside it that
+/// are narrower.
+fn preferred(mut route: Route) -> Vec<Route> {
+    if !route.destination.addr().is_ipv4() || route.destination.prefix_len() != 0 {
+        return vec![route];
+    }
+    if route.metric > 0 {
+        route.metric -= 1;
+        return vec![route];
+    }
+    let halves = ["0.0.0.0/1", "128.0.0.0/1"].into_iter().filter_map(|half| half.parse().ok());
+    let mut routes = vec![route.clone()];
+    for half in halves {
+        route.destination = half;
+        routes.push(route.clone());
+    }
+    routes
 }
 
 /// The vNIC's own of an address: known to be free, since it is the adapter's, and without a route, since routes are copied too.

@@ -3,6 +3,7 @@
 //! `docs/reference/vswitchd-api.md` is the contract.
 
 use hcn::Guid;
+use hcn::api::Kind;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -23,6 +24,13 @@ pub struct OrderMessage {
     /// The document. Absent where the object is to go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub document: Option<Value>,
+}
+
+impl OrderMessage {
+    /// Whether it is rules alone, and touches neither NICs nor namespaces.
+    pub(super) fn is_quick(&self) -> bool {
+        self.kind == Kind::LoadBalancer.name()
+    }
 }
 
 /// What the switch is told, in order.

@@ -135,25 +135,26 @@ impl Chassis {
     }
 
     /// Does what the orders say, each by itself.
-    pub(super) fn apply(&mut self, request: &ApplyRequest) -> Vec<Option<String>> {
-        self.follow_build(request);
-        let answers = request.orders.iter().map(|order| self.try_one(order)).collect();
+    pub(super) fn apply(&mut self, request: ApplyRequest) -> Vec<Option<String>> {
+        self.follow_build(&request);
+        let answers = request.orders.into_iter().map(|order| self.try_one(order)).collect();
         self.refresh_node_ports();
         answers
     }
 
     /// Does what one order says, or answers why not.
-    fn try_one(&mut self, order: &OrderMessage) -> Option<String> {
+    fn try_one(&mut self, order: OrderMessage) -> Option<String> {
+        let (kind, id) = (order.kind.clone(), order.id);
         let cause = match self.apply_one(order) {
             Ok(()) => {
-                self.complaints.remove(&order.id);
+                self.complaints.remove(&id);
                 return None;
             }
             Err(error) => error.to_string(),
         };
         // Whoever asked asks again every second; what stays the same is said once.
-        if self.complaints.insert(order.id, cause.clone()).as_ref() != Some(&cause) {
-            tracing::warn!(kind = order.kind, id = %order.id, error = cause, "an order could not be done");
+        if self.complaints.insert(id, cause.clone()).as_ref() != Some(&cause) {
+            tracing::warn!(kind, %id, error = cause, "an order could not be done");
         }
         Some(cause)
     }
@@ -176,19 +177,19 @@ impl Chassis {
         }
     }
 
-    fn apply_one(&mut self, order: &OrderMessage) -> Result<(), Error> {
+    fn apply_one(&mut self, order: OrderMessage) -> Result<(), Error> {
         let kind = Kind::from_name(&order.kind).ok_or_else(|| Error::Message(format!("{:?} is no kind of object", order.kind)))?;
         let Some(revision) = order.revision else {
             self.remove(kind, order.id)?;
             self.held.remove(&(kind, order.id));
             return Ok(());
         };
-        let document = order.document.clone().ok_or_else(|| Error::Message(format!("the order for {} has no Document", order.id)))?;
+        let document = order.document.ok_or_else(|| Error::Message(format!("the order for {} has no Document", order.id)))?;
         let unreadable = |error: hcn::Error| Error::Message(format!("the document of {} cannot be read: {error}", order.id));
         // Until it is done, the object counts as not there, so that it is asked for again.
         self.held.remove(&(kind, order.id));
         match kind {
-            Kind::Network => self.put_network(read(document).map_err(unreadable)?, order.interface.clone())?,
+            Kind::Network => self.put_network(read(document).map_err(unreadable)?, order.interface)?,
             Kind::Endpoint => self.put_endpoint(read(document).map_err(unreadable)?)?,
             Kind::Namespace => self.put_namespace(read(document).map_err(unreadable)?)?,
             Kind::LoadBalancer => self.put_balancer(read(document).map_err(unreadable)?)?,

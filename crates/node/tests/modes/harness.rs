@@ -1,5 +1,7 @@
 //! What the tests are made of: a world of namespaces, daemons in it, documents, and probes with real sockets.
 
+pub(crate) mod analyser;
+pub(crate) mod balancer;
 pub(crate) mod document;
 pub(crate) mod node;
 pub(crate) mod ping;

@@ -6,6 +6,7 @@ use std::thread;
 
 use serde_json::Value;
 
+use crate::harness::analyser::{Capture, make_real};
 use crate::harness::document::{outbound_nat, outbound_nat_v6};
 use crate::harness::ping::ping_sized;
 use crate::harness::sandbox::missing;
@@ -27,12 +28,6 @@ fn mixed_world() -> (World, Pod, Place) {
     let ours = overlay.pod(world.one(), network, 11, &policies);
     let theirs = kernel_node(world.two());
     (world, ours, theirs)
-}
-
-/// Makes the cable to a place like a real one: frames are cut and their checksums complete before they are on it.
-fn make_real(place: &Place) {
-    let (succeeded, text) = place.command("ethtool", "-K eth0 tx off");
-    assert!(succeeded, "{text}");
 }
 
 /// The kernel's own overlay on a node, and a pod on it.
@@ -122,10 +117,9 @@ fn nothing_on_the_wire_is_malformed() {
         let frames = wire.arrived("node1");
         assert!(frames.iter().any(|frame| frame.vni() == Some(VNI)), "no tunnel was seen");
         assert!(frames.iter().any(|frame| frame.is_between(world.one().v4(), OUTSIDE[0])), "no translation was seen");
-        let file = world.one().file("wire.pcap");
-        std::fs::write(&file, pcap(frames.iter().map(|frame| &frame.bytes))).expect("a capture");
-        let complaints = complaints(&world.underlay, &file);
-        assert_eq!(complaints, "", "of {} frames", frames.len());
+        let capture = Capture::of(&world.underlay, "wire", &frames);
+        assert!(!capture.fields("vxlan&&tcp", &["tcp.checksum.status"]).is_empty(), "the analyser looks into tunnels");
+        assert_eq!(capture.complaints(), "", "of {} frames", frames.len());
     });
 }
 
@@ -153,35 +147,4 @@ fn a_capture_of_the_switch_says_what_became_of_each_packet() {
         assert!(says(&["10.244.1.11", "203.0.113.9", "to port"]), "{text}");
         assert!(says(&["192.168.0.1", "203.0.113.9"]), "what is translated is there as it leaves: {text}");
     });
-}
-
-/// Frames in the format that every analyser reads.
-fn pcap<'a>(frames: impl Iterator<Item = &'a Vec<u8>>) -> Vec<u8> {
-    let header: [u32; 6] = [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 1];
-    let mut bytes: Vec<u8> = header.iter().flat_map(|word| word.to_le_bytes()).collect();
-    for (number, frame) in frames.enumerate() {
-        let length = frame.len() as u32;
-        bytes.extend([number as u32, 0, length, length].iter().flat_map(|word| word.to_le_bytes()));
-        bytes.extend(frame);
-    }
-    bytes
-}
-
-/// What the analyser finds wrong with a capture.
-fn complaints(place: &Place, file: &Path) -> String {
-    let checks = ["ip", "tcp", "udp"].map(|protocol| format!("-o {protocol}.check_checksum:TRUE")).join(" ");
-    let wrong = [
-        "_ws.malformed",
-        "ip.checksum.status==Bad",
-        "tcp.checksum.status==Bad",
-        "udp.checksum.status==Bad",
-        "icmp.checksum.status==Bad",
-        "icmpv6.checksum.status==Bad",
-    ];
-    // What is in the packets is random, and must not be taken for a protocol by its port.
-    let plain = ["tcp.port==0-65535", "udp.port==0-4788", "udp.port==4790-65535"].map(|ports| format!("-d {ports},data")).join(" ");
-    let arguments = format!("-r {} {plain} {checks} -2 -R {}", file.display(), wrong.join("||"));
-    let (succeeded, text) = place.command("tshark", &arguments);
-    assert!(succeeded, "{text}");
-    text.lines().filter(|line| !line.starts_with("Running as user")).collect::<Vec<_>>().join("\n")
 }

@@ -5,6 +5,7 @@
 #![cfg(target_os = "linux")]
 
 mod acl;
+mod dsr;
 mod harness;
 mod hostile;
 mod l2bridge;
@@ -17,7 +18,9 @@ mod profiles;
 mod program;
 mod qos;
 mod refusals;
+mod reprogramming;
 mod restart;
+mod service_limits;
 mod services;
 mod together;
 mod transparent;

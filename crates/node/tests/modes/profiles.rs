@@ -12,7 +12,7 @@ use crate::l2bridge::{routed, routed_pod};
 use crate::overlay::Overlay;
 
 /// A world whose nodes run as a build.
-fn world_as(nodes: usize, arguments: &[&str]) -> World {
+pub(crate) fn world_as(nodes: usize, arguments: &[&str]) -> World {
     let mut world = World::bare(nodes);
     for node in &mut world.nodes {
         node.start_vswitchd();
@@ -22,7 +22,7 @@ fn world_as(nodes: usize, arguments: &[&str]) -> World {
 }
 
 /// Starts a node's service again in another way, with the switch as it is.
-fn restart_as(world: &mut World, arguments: &[&str]) {
+pub(crate) fn restart_as(world: &mut World, arguments: &[&str]) {
     for node in &mut world.nodes {
         node.stop_hnsd();
         node.start_hnsd(arguments);

@@ -6,113 +6,21 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use hcn::{Guid, Hcn, Kind};
-use serde_json::{Value, json};
+use serde_json::json;
 
+use crate::harness::balancer::{
+    Balancer, DSR, IPV6, PRESERVE_DIP, VIPS, address_like, everybody, everybody_new, fronts, names, provider, remote_endpoint,
+};
 use crate::harness::document::{schema, subnet};
 use crate::harness::probe::{greet, meet, meet_udp};
 use crate::harness::serve::PORT;
 use crate::harness::world::OUTSIDE;
-use crate::harness::{Node, PATIENCE, Place, Pod, Sniffer, World, eventually, exchange, run};
+use crate::harness::{PATIENCE, Place, Pod, Sniffer, World, eventually, exchange, run};
 use crate::l2bridge::{routed, routed_pod};
 use crate::overlay::{Overlay, VNI};
 
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-
-/// The virtual addresses of the tests.
-const VIPS: [&str; 2] = ["10.96.0.10", "fd00:96::10"];
-
-/// The port at the virtual addresses.
-const FRONT: u16 = 80;
-
-const DSR: u32 = 1;
-const IPV6: u32 = 2;
-const PRESERVE_DIP: u32 = 8;
-
-/// A load balancer of the tests.
-struct Balancer<'a> {
-    vips: &'a [&'a str],
-    backends: Vec<Guid>,
-    flags: u32,
-    mapping_flags: u32,
-    distribution: u32,
-    source: &'a str,
-    extras: Value,
-    port: u16,
-}
-
-impl Default for Balancer<'_> {
-    fn default() -> Self {
-        Self {
-            vips: &VIPS,
-            backends: Vec::new(),
-            flags: 0,
-            mapping_flags: 0,
-            distribution: 0,
-            source: "",
-            extras: Value::Null,
-            port: FRONT,
-        }
-    }
-}
-
-impl Balancer<'_> {
-    fn document(&self) -> Value {
-        let mapping = |protocol: u8| {
-            json!({
-                "Protocol": protocol, "InternalPort": PORT, "ExternalPort": self.port,
-                "DistributionType": self.distribution, "Flags": self.mapping_flags,
-            })
-        };
-        let mut document = json!({
-            "HostComputeEndpoints": self.backends.iter().map(Guid::to_string).collect::<Vec<_>>(),
-            "FrontendVIPs": self.vips,
-            "SourceVIP": self.source,
-            "PortMappings": [mapping(TCP), mapping(UDP)],
-            "Flags": self.flags,
-            "SchemaVersion": schema(),
-        });
-        if !self.extras.is_null() {
-            document["AdditionalParams"] = self.extras.clone();
-        }
-        document
-    }
-
-    fn on(&self, node: &Node) -> Guid {
-        node.load_balancer(&self.document())
-    }
-
-    fn change(&self, node: &Node, id: Guid) {
-        node.client.modify(Kind::LoadBalancer, id, &self.document().to_string()).expect("the load balancer is changed");
-    }
-}
-
-fn fronts() -> [SocketAddr; 2] {
-    VIPS.map(|vip| SocketAddr::new(vip.parse().expect("an address"), FRONT))
-}
-
-fn address_like(place: &Pod, like: SocketAddr) -> IpAddr {
-    if like.is_ipv4() { place.v4() } else { place.v6() }
-}
-
-/// Everybody who answers at an address in some connections over TCP and UDP, and whom they see.
-fn everybody(from: &Place, to: SocketAddr) -> (BTreeSet<String>, BTreeSet<IpAddr>) {
-    let (mut names, mut clients) = (BTreeSet::new(), BTreeSet::new());
-    for round in 0..24 {
-        let met = if round % 2 == 0 { meet(from, to) } else { meet_udp(from, to) };
-        let (name, client) = met.unwrap_or_else(|error| panic!("{} asks {to}: {error}", from.name));
-        names.insert(name);
-        clients.insert(client.ip());
-    }
-    (names, clients)
-}
-
-fn names(pods: &[&Pod]) -> BTreeSet<String> {
-    pods.iter().map(|pod| pod.name.clone()).collect()
-}
-
 /// A node with an L2Bridge network, a client and two backends.
-fn bridge(world: &World) -> (Guid, [Pod; 3]) {
+pub(crate) fn bridge(world: &World) -> (Guid, [Pod; 3]) {
     let node = world.one();
     let network = routed(world, node);
     (network, [11, 12, 13].map(|number| routed_pod(node, network, number, &[])))
@@ -298,19 +206,19 @@ fn a_client_keeps_its_backend_for_as_long_as_it_says() {
         let front = fronts()[0];
         // Where the hash alone would send this client, with all backends.
         let id = of(backends).on(node);
-        let (all, _) = everybody(client, front);
+        let all = everybody_new(client, front);
         assert_eq!(all.len(), 1, "one client has one backend: {all:?}");
         let favourite = all.first().cloned().expect("somebody");
         node.client.delete(Kind::LoadBalancer, id).expect("the load balancer goes");
         // Without that one it has another, and keeps it when the favourite comes.
         let without: Vec<Guid> = backends.iter().filter(|pod| pod.name != favourite).map(|pod| pod.endpoint).collect();
         let id = Balancer { backends: without, ..of(&[]) }.on(node);
-        let (kept, _) = everybody(client, front);
+        let kept = everybody_new(client, front);
         assert_eq!(kept.len(), 1);
         of(backends).change(node, id);
-        assert_eq!(everybody(client, front).0, kept, "the client keeps its backend");
+        assert_eq!(everybody_new(client, front), kept, "the client keeps its backend");
         std::thread::sleep(Duration::from_millis(2600));
-        assert_eq!(everybody(client, front).0, [favourite].into(), "and forgets it after a while");
+        assert_eq!(everybody_new(client, front), [favourite].into(), "and forgets it after a while");
     });
 }
 
@@ -322,7 +230,7 @@ fn across_nodes_the_backend_sees_the_client_and_answers_it_directly() {
         let [first, second] = overlay.on_both(&world);
         let client = overlay.pod(world.one(), first, 11, &[]);
         let backend = overlay.pod(world.two(), second, 12, &[]);
-        let remote = remote_endpoint(world.one(), first, &backend);
+        let remote = remote_endpoint(world.one(), first, &backend, &[provider()]);
         Balancer { backends: vec![remote], flags: DSR, ..Balancer::default() }.on(world.one());
         let wire = Sniffer::start(&world.underlay);
         for front in fronts() {
@@ -348,7 +256,7 @@ fn across_nodes_the_source_address_leads_answers_back() {
         let client = overlay.pod(world.one(), first, 11, &[]);
         let near = overlay.pod(world.one(), first, 12, &[]);
         let far = overlay.pod(world.two(), second, 12, &[]);
-        let remote = remote_endpoint(world.one(), first, &far);
+        let remote = remote_endpoint(world.one(), first, &far, &[provider()]);
         world.route_to(world.one(), &["10.96.0.0/16"]);
         let source = "10.244.1.9";
         let vips = &VIPS[..1];
@@ -360,56 +268,6 @@ fn across_nodes_the_source_address_leads_answers_back() {
             exchange(place, front, 1 << 20);
         }
     });
-}
-
-#[test]
-fn connections_through_a_service_survive_the_death_of_hnsd_and_thousands_of_others() {
-    run("services::connections_through_a_service_survive_the_death_of_hnsd_and_thousands_of_others", || {
-        let mut world = World::new(1);
-        let (_, [client, one, two]) = bridge(&world);
-        Balancer { backends: vec![one.endpoint, two.endpoint], ..Balancer::default() }.on(world.one());
-        let begun = std::sync::Barrier::new(2);
-        let connect = |count: usize| {
-            for number in 0..count {
-                let met = meet(&client, fronts()[number % 2]);
-                met.unwrap_or_else(|error| panic!("connection {number} of {count}: {error}"));
-                if number == 50 {
-                    begun.wait();
-                }
-            }
-        };
-        std::thread::scope(|scope| {
-            let connections = scope.spawn(|| connect(1000));
-            begun.wait();
-            world.nodes[0].hnsd.take().expect("hnsd runs").kill();
-            world.nodes[0].start_hnsd(&[]);
-            connections.join().expect("no connection is lost");
-        });
-        let node = world.one();
-        std::thread::scope(|scope| {
-            let connections = scope.spawn(|| connect(1000));
-            begun.wait();
-            let mut number = 0_u16;
-            while !connections.is_finished() && number < 5000 {
-                let [high, low] = number.to_be_bytes();
-                let vip = format!("10.97.{high}.{low}");
-                Balancer { vips: &[&vip], backends: vec![one.endpoint, two.endpoint], ..Balancer::default() }.on(node);
-                number += 1;
-            }
-            connections.join().expect("no connection is lost");
-            assert!(number > 100, "{number} load balancers were programmed meanwhile");
-        });
-    });
-}
-
-/// An endpoint of another node, as agents make them for backends.
-fn remote_endpoint(node: &Node, network: Guid, of: &Pod) -> Guid {
-    let ips: Vec<Value> = of.addresses.iter().map(|ip| json!({ "IpAddress": ip.to_string() })).collect();
-    let document = json!({
-        "IpConfigurations": ips, "MacAddress": of.mac.to_string(), "Flags": 1, "SchemaVersion": schema(),
-        "Policies": [{ "Type": "ProviderAddress", "Settings": { "ProviderAddress": "192.168.0.2" } }],
-    });
-    node.endpoint(network, &document)
 }
 
 #[test]

@@ -112,8 +112,10 @@ impl Chassis {
         for network in self.networks_of(document) {
             let (Some(adapter), Some(pods)) = (&network.site.adapter, network.site.services) else { continue };
             let node: Vec<Ip> = adapter.node_addresses().collect();
+            let prefixes = hns::compile::network::prefixes(&network.document)?;
             let around = Surroundings {
                 mode: network.mode,
+                prefixes: &prefixes,
                 node: &node,
                 aliases: &aliases,
                 pool: adapter.pool,
