@@ -3,8 +3,11 @@
 //! Every figure is for one thread on one core. Each packet is copied into the frame first, as a NIC would; the time of that copy is
 //! measured alone in the same run and shown, not taken off.
 
+mod curve;
 mod scenario;
 
+use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
@@ -22,7 +25,14 @@ struct Figure {
     allocations: f64,
 }
 
-fn main() {
+fn main() -> ExitCode {
+    let picture = match picture() {
+        Ok(picture) => picture,
+        Err(usage) => {
+            println!("{usage}");
+            return ExitCode::FAILURE;
+        }
+    };
     println!("{:<44} {:>12} {:>12} {:>18}", "what", "ns a packet", "M packets/s", "allocations/packet");
     print("copy of the frame alone", &copying());
     for flows in [1, 1_000, 50_000] {
@@ -31,12 +41,28 @@ fn main() {
         }
     }
     print("new connection (walk, remember), UDP", &fresh(&Scenario::fresh(), scenario::packet));
-    for (services, rules) in [(10, 0), (1_000, 0), (10_000, 0), (10_000, 1_000), (30_000, 0)] {
-        let scenario = Scenario::services(services, rules);
-        print(&scenario.name.clone(), &fresh(&scenario, |number| scenario::question(number, services)));
-    }
+    let points = curve::measure();
+    let scenario = Scenario::services(10_000, 1_000);
+    print(&scenario.name, &fresh(&scenario, |number| scenario::question(number, 10_000)));
     memory();
     changes();
+    match picture.map(|file| std::fs::write(&file, curve::draw(&points)).map_err(|error| (file, error))) {
+        Some(Err((file, error))) => {
+            println!("error: cannot write {}: {error}", file.display());
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// The file that the curve is drawn into, if one was named.
+fn picture() -> Result<Option<PathBuf>, &'static str> {
+    let mut arguments = std::env::args_os().skip(1);
+    match (arguments.next(), arguments.next(), arguments.next()) {
+        (None, ..) => Ok(None),
+        (Some(option), Some(file), None) if option == "--svg" => Ok(Some(file.into())),
+        _ => Err("usage: vfp-bench [--svg FILE]"),
+    }
 }
 
 /// How long changes take.

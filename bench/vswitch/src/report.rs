@@ -42,7 +42,7 @@ impl Report {
         }
         if !self.engine.is_empty() {
             text += &format!(
-                "\nThe engine alone, one thread, from the bytes of a frame to its rewritten bytes:\n\n```text\n{}```\n",
+                "\nThe engine alone, one thread, from the bytes of a frame to its rewritten bytes (the curve of services is drawn in [docs/services.svg](../../docs/services.svg)):\n\n```text\n{}```\n",
                 self.engine
             );
         }
@@ -54,7 +54,7 @@ impl Report {
 
     /// Writes the report where results are kept.
     pub(crate) fn save(&self, text: &str) -> Result<(), String> {
-        let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../results/vswitch.md"));
+        let path = in_project(RESULTS);
         let cannot = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
         path.parent().map_or(Ok(()), fs::create_dir_all).map_err(cannot)?;
         fs::write(&path, format!("# `cargo xtask bench vswitch`\n\n{text}")).map_err(cannot)
@@ -67,6 +67,17 @@ impl Report {
         rows.extend(self.outcomes.iter().map(cells));
         rows
     }
+}
+
+/// Where results are kept.
+const RESULTS: &str = "bench/results/vswitch.md";
+
+/// Where the curve of services is drawn.
+pub(crate) const CURVE: &str = "docs/services.svg";
+
+/// A file of the project.
+pub(crate) fn in_project(file: &str) -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(file)
 }
 
 fn cells(outcome: &Outcome) -> Vec<String> {

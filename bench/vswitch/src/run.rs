@@ -1,6 +1,5 @@
 //! The whole run: set up, measure, report.
 
-use std::path::Path;
 use std::process::Command;
 
 use crate::load::Span;
@@ -9,7 +8,7 @@ use crate::options::Options;
 use crate::process;
 use crate::programming;
 use crate::progress::Progress;
-use crate::report::Report;
+use crate::report::{self, Report};
 use crate::row::{ROWS, Row};
 use crate::system::{System, Topology, kernel, open_vswitch, ours};
 
@@ -32,7 +31,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     }
     if options.wants(ENGINE) {
         progress.say(ENGINE);
-        report.engine = engine(options.vfp_bench.as_deref()).unwrap_or_else(|error| format!("{error}\n"));
+        report.engine = engine(options).unwrap_or_else(|error| format!("{error}\n"));
     }
     if options.wants(PROGRAMMING) {
         progress.say(PROGRAMMING);
@@ -77,8 +76,13 @@ fn set_up(topology: Topology, options: &Options) -> Subjects {
     [connected(kernel::set_up(topology)), connected(ours::set_up(topology, options)), other]
 }
 
-/// What the benchmark of the engine prints.
-fn engine(program: Option<&Path>) -> Result<String, String> {
+/// What the benchmark of the engine prints. Where results are kept, the curve of services is drawn too.
+fn engine(options: &Options) -> Result<String, String> {
+    let program = options.vfp_bench.as_deref();
     let program = program.ok_or("name the program that measures the engine with --vfp-bench; `cargo xtask bench vswitch` does")?;
-    process::run(&mut Command::new(program))
+    let mut command = Command::new(program);
+    if options.only.is_none() {
+        command.arg("--svg").arg(report::in_project(report::CURVE));
+    }
+    process::run(&mut command)
 }
