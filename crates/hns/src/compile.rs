@@ -16,6 +16,7 @@ pub mod endpoint;
 pub mod filter;
 pub mod guard;
 pub mod l4_proxy;
+pub mod l4_wfp_proxy;
 pub mod load_balancer;
 pub mod mode;
 pub mod neighbor_discovery;

@@ -213,7 +213,6 @@ fn endpoints_that_the_switch_cannot_make_true_are_refused() {
     let pod = make_endpoint(&hcn, net);
     let vlan = json!({"IsolationId": 7});
     let table = [
-        ("L4WFPPROXY", json!({"OutboundProxyPort": "15001", "FilterTuple": {"Protocols": "6"}})),
         ("PortMapping", json!({"Protocol": 6, "InternalPort": 80, "ExternalPort": 8080})),
         ("ProviderAddress", json!({"ProviderAddress": "192.0.2.11"})),
         ("VLAN", vlan.clone()),

@@ -170,8 +170,8 @@ pub fn rules(network: &Network, site: &Site) -> Result<Vec<Placed>, CompileError
 
 /// The policies of a network that its endpoints' ports are compiled from. Where they change, the endpoints have to be compiled anew.
 pub fn for_endpoints(network: &Network) -> Vec<policy::Policy> {
-    use NetworkPolicyType::{NetworkAcl, SetPolicy, SourceMacAddress};
-    let concerns = |policy: &&policy::Policy| [SetPolicy, NetworkAcl, SourceMacAddress].iter().any(|kind| policy.is(kind));
+    use NetworkPolicyType::{L4Proxy, NetworkAcl, SetPolicy, SourceMacAddress};
+    let concerns = |policy: &&policy::Policy| [SetPolicy, NetworkAcl, SourceMacAddress, L4Proxy].iter().any(|kind| policy.is(kind));
     network.policies.iter().filter(concerns).cloned().collect()
 }
 

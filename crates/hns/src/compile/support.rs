@@ -31,6 +31,7 @@ pub fn endpoint(kind: &EndpointPolicyType, mode: Mode) -> Support {
         EndpointPolicyType::EncapOverhead => Compiled("MTU of the NIC"),
         EndpointPolicyType::InterfaceParameters => Compiled("MTU of the NIC"),
         EndpointPolicyType::L4Proxy if mode.has_services() => Compiled("layer `proxy`, outwards"),
+        EndpointPolicyType::L4WfpProxy => Compiled("translation in the endpoint's namespace"),
         EndpointPolicyType::Qos => Compiled("rate at which the NIC is read"),
         EndpointPolicyType::Acl => Compiled("layer `acl`, or `firewall` for host rules; both directions"),
         EndpointPolicyType::TierAcl => Compiled("layer `acl`, a group for each tier"),
@@ -51,7 +52,11 @@ pub fn endpoint(kind: &EndpointPolicyType, mode: Mode) -> Support {
 /// at.
 pub fn remote_endpoint(kind: &EndpointPolicyType) -> Support {
     match kind {
-        EndpointPolicyType::Acl | EndpointPolicyType::TierAcl | EndpointPolicyType::SdnRoute => Support::Refused,
+        EndpointPolicyType::Acl
+        | EndpointPolicyType::TierAcl
+        | EndpointPolicyType::SdnRoute
+        | EndpointPolicyType::L4Proxy
+        | EndpointPolicyType::L4WfpProxy => Support::Refused,
         _ => Support::Kept(""),
     }
 }

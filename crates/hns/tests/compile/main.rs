@@ -14,6 +14,8 @@ mod guard;
 mod internal;
 mod l2bridge;
 mod l2tunnel;
+mod l4_proxy;
+mod l4_wfp_proxy;
 mod limits;
 mod malformed;
 mod model;

@@ -5,6 +5,7 @@
 #![cfg(target_os = "linux")]
 
 mod acl;
+mod container_proxy;
 mod harness;
 mod hostile;
 mod l2bridge;
@@ -15,6 +16,7 @@ mod overlay;
 mod profiles;
 #[path = "../support/program.rs"]
 mod program;
+mod proxy;
 mod qos;
 mod refusals;
 mod restart;

@@ -83,12 +83,14 @@ impl Chassis {
         let Some(network) = self.networks.get(&document.network) else { return Ok(()) };
         let spec = compile::endpoint::port(document, &network.document, &network.site)?;
         let plan = compile::endpoint::nic(document, &network.document, &network.site)?;
+        let proxied = compile::l4_wfp_proxy::interceptions(document)?;
         let Some(state) = self.endpoints.get_mut(&document.id) else { return Ok(()) };
         let Some(namespace) = self.namespaces.get(&document.namespace) else { return Ok(()) };
         let port = match &mut state.attached {
             Some(attached) => {
                 self.switch.change_port(attached.port, spec)?;
                 attached.nic.configure(&plan)?;
+                attached.nic.intercept(&proxied)?;
                 attached.port
             }
             None => {
@@ -102,7 +104,10 @@ impl Chassis {
                 let port = self.switch.add_port(spec)?;
                 self.workers.attach(port, nic.nic());
                 state.attached = Some(Attached { port, namespace: document.namespace, nic });
-                let configured = state.attached.as_mut().map_or(Ok(()), |attached| attached.nic.configure(&plan));
+                let configured = state.attached.as_mut().map_or(Ok(()), |attached| {
+                    attached.nic.configure(&plan)?;
+                    attached.nic.intercept(&proxied)
+                });
                 if let Err(error) = configured {
                     self.detach(document.id);
                     return Err(error);
