@@ -31,6 +31,7 @@ pub mod sets;
 pub mod source_mac_address;
 pub mod support;
 pub mod tier_acl;
+pub mod vlan;
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

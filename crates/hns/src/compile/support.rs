@@ -32,6 +32,7 @@ pub fn endpoint(kind: &EndpointPolicyType, mode: Mode) -> Support {
         EndpointPolicyType::InterfaceParameters => Compiled("MTU of the NIC"),
         EndpointPolicyType::L4Proxy if mode.has_services() => Compiled("layer `proxy`, outwards"),
         EndpointPolicyType::L4WfpProxy => Compiled("translation in the endpoint's namespace"),
+        EndpointPolicyType::Vlan if mode.has_vlans() => Compiled("a domain and an uplink for each VLAN"),
         EndpointPolicyType::Qos => Compiled("rate at which the NIC is read"),
         EndpointPolicyType::Acl => Compiled("layer `acl`, or `firewall` for host rules; both directions"),
         EndpointPolicyType::TierAcl => Compiled("layer `acl`, a group for each tier"),
@@ -89,9 +90,13 @@ pub fn network(kind: &NetworkPolicyType, mode: Mode) -> Support {
 }
 
 /// What the switch makes of a policy of a subnet.
-pub fn subnet(kind: &SubnetPolicyType) -> Support {
+pub fn subnet(kind: &SubnetPolicyType, mode: Mode) -> Support {
     match kind {
-        SubnetPolicyType::Vsid => Support::Compiled("the virtual network of the tunnel; on Overlay networks"),
+        SubnetPolicyType::Vsid if mode == Mode::Overlay => Support::Compiled("the virtual network of the tunnel; on Overlay networks"),
+        SubnetPolicyType::Vsid => Support::Kept("on other networks it is only a number"),
+        SubnetPolicyType::Vlan if mode.has_vlans() => {
+            Support::Compiled("a domain and an uplink for each VLAN; on L2Bridge, L2Tunnel and Transparent networks")
+        }
         _ => Support::Refused,
     }
 }
@@ -128,7 +133,8 @@ pub fn table() -> String {
         row("network", kind, compiled, how);
     }
     for kind in SubnetPolicyType::ALL {
-        let (compiled, how) = one(subnet(kind));
+        let mode = if *kind == SubnetPolicyType::Vsid { Mode::Overlay } else { Mode::L2Bridge };
+        let (compiled, how) = one(subnet(kind, mode));
         row("subnet", kind, compiled, how);
     }
     for kind in EndpointPolicyType::ALL {

@@ -307,8 +307,8 @@ fn qos(settings: &mut QosSettings) -> Result<()> {
 
 fn vlan(settings: &mut IsolationSettings) -> Result<()> {
     match settings.isolation_id {
-        0..=4094 => Ok(()),
-        other => Err(invalid("IsolationId", format!("{other} is no VLAN"), "write a number from 0 to 4094")),
+        1..=4094 => Ok(()),
+        other => Err(invalid("IsolationId", format!("{other} is no VLAN"), "write a number from 1 to 4094; leave the policy out for none")),
     }
 }
 

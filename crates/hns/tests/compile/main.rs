@@ -32,3 +32,4 @@ mod sets;
 mod source_mac_address;
 mod tier_acl;
 mod transparent;
+mod vlan;

@@ -23,3 +23,4 @@ mod restart;
 mod services;
 mod together;
 mod transparent;
+mod vlan;
