@@ -27,6 +27,7 @@ pub fn endpoint(kind: &EndpointPolicyType, mode: Mode) -> Support {
         EndpointPolicyType::OutBoundNat if mode == Mode::Transparent => Refused,
         EndpointPolicyType::OutBoundNat if mode.has_adapter() => Compiled("layer `nat`, outwards"),
         EndpointPolicyType::PortMapping if mode == Mode::Nat => Compiled("translation by the node"),
+        EndpointPolicyType::PortMapping if mode.has_services() => Compiled("layer `service`, as a load balancer with one backend"),
         EndpointPolicyType::ProviderAddress if mode == Mode::Overlay => Compiled("tunnel to a remote endpoint"),
         EndpointPolicyType::EncapOverhead => Compiled("MTU of the NIC"),
         EndpointPolicyType::InterfaceParameters => Compiled("MTU of the NIC"),
@@ -56,6 +57,7 @@ pub fn remote_endpoint(kind: &EndpointPolicyType) -> Support {
         EndpointPolicyType::Acl
         | EndpointPolicyType::TierAcl
         | EndpointPolicyType::SdnRoute
+        | EndpointPolicyType::PortMapping
         | EndpointPolicyType::L4Proxy
         | EndpointPolicyType::L4WfpProxy => Support::Refused,
         _ => Support::Kept(""),

@@ -21,12 +21,14 @@ use ipnet::IpNet;
 use vfp::{Action, Conditions, PortId, RuleSpec, Stage};
 
 use super::network::Mode;
-use super::{AdapterSite, CompileError, Placed, Realm, Site, address, mode, neighbor_discovery, prefix, priority, sdn_route};
+use super::{AdapterSite, CompileError, Placed, Realm, Site, address, mode, neighbor_discovery, prefix, priority, sdn_route, settings};
 
 /// The VLAN that an endpoint is in, if it is in one.
 pub fn of(endpoint: &Endpoint, network: &Network) -> Result<Option<u16>, CompileError> {
-    if let Some(own) = policy::find::<_, IsolationSettings>(&endpoint.policies, &EndpointPolicyType::Vlan) {
-        return number(&own).map(Some);
+    match settings::<_, IsolationSettings>(&endpoint.policies, &EndpointPolicyType::Vlan)?.as_slice() {
+        [] => {}
+        [own] => return number(own).map(Some),
+        _ => return Err(CompileError::new("Policies", "the endpoint has several VLAN policies, and a NIC is in one VLAN")),
     }
     let subnets = subnets(network)?;
     if subnets.iter().all(|(_, vlan)| vlan.is_none()) {

@@ -1,5 +1,7 @@
 //! Where a switch makes documents true: what it cannot make true is refused, never silently accepted.
 
+use std::collections::HashSet;
+
 use hcn::Guid;
 use hcn::endpoint::Endpoint;
 use hcn::error::{Error, Result, detail};
@@ -35,7 +37,8 @@ pub(crate) fn check(change: &Change, before: &State, after: &State, machine: &dy
         Change::Put(AnyRecord::LoadBalancer(record)) => {
             let network = after.networks.get(record.document.network).and_then(|network| Mode::of(&network.document).ok());
             let known = before.load_balancers.get(record.document.id).is_some();
-            backends_in_vlans(&record.document, after)?;
+            let before = before.load_balancers.get(record.document.id).map_or(&[][..], |before| &before.document.endpoints);
+            backends_in_vlans(&record.document, before, after)?;
             load_balancer(&record.document, known, network)
         }
         Change::Put(AnyRecord::Route(record)) => {
@@ -83,7 +86,7 @@ fn endpoint(endpoint: &Endpoint, before: Option<&Endpoint>, network: Option<&Rec
         refuse(support::refused(&policies, support::remote_endpoint), "an endpoint of another node")?;
     }
     if let (Some(network), false) = (network, endpoint.is_remote()) {
-        in_vlan(endpoint, &network.document, before)?;
+        in_vlan(endpoint, &network.document, before.is_none(), &policies)?;
     }
     if let Some(network) = network {
         interface_constraints(&policies, &network.inside.adapter, machine)?;
@@ -97,8 +100,9 @@ fn endpoint(endpoint: &Endpoint, before: Option<&Endpoint>, network: Option<&Rec
 }
 
 /// What an endpoint in a VLAN cannot have, as the node is not there.
-fn in_vlan(endpoint: &Endpoint, network: &Network, before: Option<&Endpoint>) -> Result<()> {
-    if !Mode::of(network).is_ok_and(Mode::has_vlans) || before.is_some_and(|before| before.policies == endpoint.policies) {
+fn in_vlan(endpoint: &Endpoint, network: &Network, is_new: bool, added: &[Policy]) -> Result<()> {
+    let concerns = is_new || vlan::needs_node(added).is_some() || added.iter().any(|policy| policy.is(&EndpointPolicyType::Vlan));
+    if !concerns || !Mode::of(network).is_ok_and(Mode::has_vlans) {
         return Ok(());
     }
     let remedy = "use addresses of subnets in one VLAN, or give the endpoint a VLAN policy of its own";
@@ -142,8 +146,9 @@ fn load_balancer(balancer: &LoadBalancer, known: bool, mode: Option<Mode>) -> Re
 }
 
 /// Load balancers are no part of VLANs: clients come in by the node's addresses, or from pods that no tag keeps apart.
-fn backends_in_vlans(balancer: &LoadBalancer, state: &State) -> Result<()> {
-    for id in &balancer.endpoints {
+fn backends_in_vlans(balancer: &LoadBalancer, before: &[Guid], state: &State) -> Result<()> {
+    let before: HashSet<&Guid> = before.iter().collect();
+    for id in balancer.endpoints.iter().filter(|id| !before.contains(id)) {
         let Some(endpoint) = state.endpoints.get(*id).map(|record| &record.document) else { continue };
         let Some(network) = state.networks.get(endpoint.network).map(|record| &record.document) else { continue };
         let in_vlan = Mode::of(network).is_ok_and(Mode::has_vlans) && !matches!(vlan::of(endpoint, network), Ok(None) | Err(_));

@@ -1,5 +1,7 @@
 //! Endpoints: a port with a NIC in a namespace, or a way to another node.
 
+use std::collections::BTreeSet;
+
 use hcn::Guid;
 use hcn::api::Kind;
 use hcn::endpoint::Endpoint;
@@ -19,6 +21,8 @@ pub(super) struct EndpointState {
     attached: Option<Attached>,
     /// The adapter and the VLAN that it is in.
     vlan: Option<(String, u16)>,
+    /// The load balancers that its port mappings are.
+    pub(super) led_in: BTreeSet<Guid>,
 }
 
 struct Attached {
@@ -46,7 +50,10 @@ impl Chassis {
         match self.endpoints.get_mut(&id) {
             Some(state) => state.document = document,
             None => {
-                self.endpoints.insert(id, EndpointState { document, rules: Installed::default(), attached: None, vlan: None });
+                self.endpoints.insert(
+                    id,
+                    EndpointState { document, rules: Installed::default(), attached: None, vlan: None, led_in: BTreeSet::new() },
+                );
             }
         }
         self.refresh_endpoint(id)
@@ -167,6 +174,7 @@ impl Chassis {
         let Some(state) = self.endpoints.get_mut(&document.id) else { return Ok(()) };
         state.rules.replace(&self.switch, site, rules)?;
         self.refresh_balancers_of(document.id);
+        self.lead_in(document)?;
         self.refresh_mappings(document.network)
     }
 
@@ -187,6 +195,7 @@ impl Chassis {
         self.workers.detach(attached.port);
         _ = self.switch.remove_port(attached.port);
         self.settle_vlan(id, None);
+        self.lead_nothing_in(id);
         self.refresh_balancers_of(id);
         if let Err(error) = self.refresh_mappings(network) {
             tracing::warn!(%id, %error, "port mappings could not be changed");
