@@ -13,6 +13,7 @@ mod l2tunnel;
 mod linux;
 mod nat;
 mod overlay;
+mod policies;
 mod port_mapping;
 mod profiles;
 #[path = "../support/program.rs"]
