@@ -84,7 +84,7 @@ fn check_frontend(draft: &Draft<'_>, balancer: Guid, frontend: &Frontend) -> Res
     if let Some(owner) = draft.state.frontend_owner(frontend).filter(|owner| *owner != balancer) {
         return taken(format!("the load balancer {owner}"));
     }
-    if let Some(owner) = draft.state.host_port_owners(&frontend.host_port()).next() {
+    if let Some(owner) = draft.state.host_port_in_front(frontend) {
         return taken(format!("the endpoint {owner}"));
     }
     let is_node_port = frontend.address.is_none() && draft.state.frontend_owner(frontend).is_none();

@@ -1,21 +1,18 @@
 //! Policies that no other file is about, each with what it does to packets and what it leaves alone.
 
 use std::net::{IpAddr, SocketAddr, TcpListener};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::thread;
 
 use hcn::{Guid, Hcn, Kind};
-use host::nic::packet_socket::{PacketSocket, PacketSocketOptions};
 use serde_json::{Value, json};
-use wire::{Frame, Headers, Ip, MacAddress};
+use wire::{Ip, MacAddress};
 
 use crate::harness::document::{endpoint, network, overlay_subnet, policy, subnet};
 use crate::harness::probe::{self, meet};
 use crate::harness::serve::PORT;
+use crate::harness::sniff::Frame;
 use crate::harness::world::{OUTSIDE, ROUTER};
-use crate::harness::{MOMENT, Node, Place, Pod, Sniffer, World, answers, eventually, pings, refused, run, tcp, udp};
+use crate::harness::{MOMENT, Node, Place, Pod, Sniffer, Watch, World, answers, eventually, pings, refused, run, tcp, udp, watch};
 use crate::l2bridge::{routed, routed_pod};
 use crate::overlay::{Overlay, VNI, router_mac};
 
@@ -152,9 +149,7 @@ fn a_network_is_on_the_adapter_that_its_policy_names() {
                 assert_eq!(tcp(&pod, to).ip(), pair(&pod)[at], "{kind}");
                 assert_eq!(tcp(&machine, pair(&pod)[at]).ip(), to);
             }
-            let of_pod = |frame: &crate::harness::sniff::Frame| {
-                frame.ip().is_some_and(|(from, to, _)| pair(&pod).iter().any(|own| [from, to].contains(own)))
-            };
+            let of_pod = |frame: &Frame| frame.ip().is_some_and(|(from, to, _)| pair(&pod).iter().any(|own| [from, to].contains(own)));
             assert!(!other_wire.arrived("node1").iter().any(of_pod), "nothing of it is on the wire of the other adapter");
             node.client.delete(Kind::Endpoint, pod.endpoint).expect("the endpoint goes");
             node.client.delete(Kind::Network, network).expect("the network goes");
@@ -177,11 +172,8 @@ fn pods_are_told_the_hardware_address_that_the_network_says() {
             assert_eq!(neighbour(&pod, named), Some(said));
             assert_eq!(neighbour(&pod, other), None);
             let sent = wire.arrived("node1");
-            let to: Vec<MacAddress> = sent
-                .iter()
-                .filter(|frame| frame.ip().is_some_and(|(_, to, _)| to == named))
-                .map(crate::harness::sniff::Frame::destination_mac)
-                .collect();
+            let to: Vec<MacAddress> =
+                sent.iter().filter(|frame| frame.ip().is_some_and(|(_, to, _)| to == named)).map(Frame::destination_mac).collect();
             assert!(!to.is_empty() && to.iter().all(|to| *to == said), "{to:?}");
         }
         ROUTER.into_iter().for_each(|router| pings(&pod, router));
@@ -222,8 +214,7 @@ fn the_wire_sees_the_source_that_the_network_says_of_pods_only() {
             tcp(node, outside);
             let sent = wire.arrived("node1");
             let sources = |of: IpAddr| -> Vec<MacAddress> {
-                let mut macs: Vec<_> =
-                    sent.iter().filter(|frame| frame.is_between(of, outside)).map(crate::harness::sniff::Frame::source_mac).collect();
+                let mut macs: Vec<_> = sent.iter().filter(|frame| frame.is_between(of, outside)).map(Frame::source_mac).collect();
                 macs.sort_unstable_by_key(|mac| mac.0);
                 macs.dedup();
                 macs
@@ -319,47 +310,9 @@ fn virtual_networks_with_the_same_ipv6_addresses_do_not_meet() {
     });
 }
 
-/// IP packets that arrive at a pod, by protocol.
-struct Arrivals {
-    seen: Arc<Mutex<Vec<(u8, Ip)>>>,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Arrivals {
-    fn at(pod: &Pod) -> Self {
-        let (seen, stop) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
-        let (mut nic, put, stopped) = (raw(pod).nic(), seen.clone(), stop.clone());
-        let thread = thread::spawn(move || {
-            while !stopped.load(Ordering::Relaxed) {
-                let received = nic.receiver.receive(64, &mut |frame, _| {
-                    if let Ok(headers) = Headers::parse(frame.bytes()) {
-                        put.lock().expect("the packets").push((headers.id.protocol, headers.id.source));
-                    }
-                });
-                if received.is_ok_and(|count| count == 0) {
-                    thread::sleep(Duration::from_millis(5));
-                }
-            }
-        });
-        Self { seen, stop, thread: Some(thread) }
-    }
-
-    fn has(&self, protocol: u8, from: IpAddr) -> bool {
-        self.seen.lock().expect("the packets").contains(&(protocol, Ip::from(from)))
-    }
-}
-
-impl Drop for Arrivals {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        _ = self.thread.take().map(JoinHandle::join);
-    }
-}
-
-fn raw(pod: &Pod) -> PacketSocket {
-    let index = pod.link("eth0").index;
-    pod.run(|| PacketSocket::open("eth0", index, &PacketSocketOptions::default())).expect("a packet socket")
+/// Whether a packet of a protocol has come from an address.
+fn has(watch: &Watch, protocol: u8, from: IpAddr) -> bool {
+    watch.seen().iter().any(|headers| (headers.id.protocol, headers.id.source) == (protocol, Ip::from(from)))
 }
 
 /// Sends a packet of a protocol that the kernel knows nothing of.
@@ -378,7 +331,7 @@ fn send(from: &Pod, to: &Pod, v4: bool, protocol: u8) {
         addresses => panic!("{addresses:?} are of two families"),
     };
     let bytes = [&to.mac.0[..], &from.mac.0, &packet].concat();
-    raw(from).nic().sender.send(&mut Frame::from_bytes(&bytes), None).expect("the packet is sent");
+    watch::send(from, "eth0", &bytes);
 }
 
 #[test]
@@ -390,17 +343,17 @@ fn a_list_of_protocols_is_about_all_of_them_and_no_other() {
         let (one, two) = (routed_pod(world.one(), network, 11, &[block]), routed_pod(world.one(), network, 12, &[]));
         for (at, own) in pair(&one).into_iter().enumerate() {
             let from = pair(&two)[at];
-            let arrivals = Arrivals::at(&one);
+            let arrivals = Watch::start(&one, "eth0");
             assert!(refused(&two, own), "TCP is in the list");
             udp(&two, own, 1000);
             send(&two, &one, at == 0, 252);
             send(&two, &one, at == 0, 253);
-            eventually("protocol 253 arrives", || arrivals.has(253, from));
+            eventually("protocol 253 arrives", || has(&arrivals, 253, from));
             thread::sleep(MOMENT);
-            assert!(!arrivals.has(252, from), "protocol 252 is in the list");
-            let back = Arrivals::at(&two);
+            assert!(!has(&arrivals, 252, from), "protocol 252 is in the list");
+            let back = Watch::start(&two, "eth0");
             send(&one, &two, at == 0, 252);
-            eventually("the list is about what comes in", || back.has(252, own));
+            eventually("the list is about what comes in", || has(&back, 252, own));
         }
     });
 }

@@ -170,6 +170,9 @@ fn a_port_that_somebody_has_is_refused() {
         let refusal = second(network, mapping(TCP, 9090, "")).expect_err("the port is taken");
         assert!(refusal.to_string().contains(&id.to_string()), "{refusal}");
         second(network, mapping(UDP, EXTERNAL, "")).expect("another protocol");
+        let mut elsewhere = balancer(EXTERNAL);
+        elsewhere["FrontendVIPs"] = json!(["10.96.0.10"]);
+        node.load_balancer(&elsewhere);
         assert_eq!(meet(&world.outside, at(node, OUTSIDE[0], EXTERNAL)).expect("the pod answers").0, first.name);
     });
 }

@@ -1,19 +1,15 @@
 //! `VLAN`: pods in VLANs of the wire, of which nobody else sees anything.
 
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::thread;
 
 use hcn::{Guid, Hcn, Kind};
-use host::nic::packet_socket::{PacketSocket, PacketSocketOptions};
 use serde_json::{Value, json};
-use wire::{Frame, Headers, Ip};
+use wire::{Headers, Ip};
 
 use crate::harness::document::{endpoint, network, policy, subnet};
 use crate::harness::ping::ping_sized;
-use crate::harness::{MOMENT, Node, Place, Pod, World, eventually, pings, refused, run, tcp, udp};
+use crate::harness::{MOMENT, Node, Place, Pod, Watch, World, eventually, pings, refused, run, tcp, udp, watch};
 
 /// The kinds of networks whose pods are on the wire of an adapter, and may be in VLANs of it.
 const KINDS: [&str; 2] = ["Transparent", "L2Bridge"];
@@ -50,52 +46,14 @@ fn do_not_meet(from: &Place, to: &Pod) {
     assert!(refused(from, to.v4()) && refused(from, to.v6()), "{} reaches {}", from.name, to.name);
 }
 
-/// Frames that arrive by a link, with the tags they have on the wire.
-struct Watch {
-    seen: Arc<Mutex<Vec<(Option<u16>, Ip, Ip)>>>,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Watch {
-    fn start(place: &Place, link: &str) -> Self {
-        let index = place.link(link).index;
-        let options = PacketSocketOptions { promiscuous: true, ..PacketSocketOptions::default() };
-        let mut nic = place.run(|| PacketSocket::open(link, index, &options)).expect("a packet socket").nic();
-        let (seen, stop) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
-        let (put, stopped) = (seen.clone(), stop.clone());
-        let thread = thread::spawn(move || {
-            while !stopped.load(Ordering::Relaxed) {
-                let received = nic.receiver.receive(64, &mut |frame, _| {
-                    if let Some(headers) = Headers::parse(frame.bytes()).ok().filter(|headers| headers.kind == wire::Kind::Ip) {
-                        put.lock().expect("the frames").push((headers.vlan, headers.id.source, headers.id.destination));
-                    }
-                });
-                if received.is_ok_and(|count| count == 0) {
-                    thread::sleep(Duration::from_millis(5));
-                }
-            }
-        });
-        Self { seen, stop, thread: Some(thread) }
-    }
-
-    /// The VLANs of the frames from one pod to another.
-    fn vlans(&self, from: &Pod, to: &Pod) -> Vec<Option<u16>> {
-        thread::sleep(Duration::from_millis(50));
-        let pairs = [(from.v4(), to.v4()), (from.v6(), to.v6())].map(|(from, to)| (Ip::from(from), Ip::from(to)));
-        let seen = self.seen.lock().expect("the frames");
-        let mut vlans: Vec<_> = seen.iter().filter(|(_, from, to)| pairs.contains(&(*from, *to))).map(|(vlan, ..)| *vlan).collect();
-        vlans.sort_unstable();
-        vlans.dedup();
-        vlans
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        _ = self.thread.take().map(JoinHandle::join);
-    }
+/// The VLANs that packets from one pod to another were in.
+fn vlans(watch: &Watch, from: &Pod, to: &Pod) -> Vec<Option<u16>> {
+    let pairs = [(from.v4(), to.v4()), (from.v6(), to.v6())].map(|(from, to)| (Ip::from(from), Ip::from(to)));
+    let is_between = |headers: &Headers| headers.kind == wire::Kind::Ip && pairs.contains(&(headers.id.source, headers.id.destination));
+    let mut vlans: Vec<_> = watch.seen().into_iter().filter(is_between).map(|headers| headers.vlan).collect();
+    vlans.sort_unstable();
+    vlans.dedup();
+    vlans
 }
 
 /// Pods in VLAN 100 and in VLAN 200 on two nodes, on networks of a kind.
@@ -111,10 +69,10 @@ fn kept_apart(kind: &str) {
     meet(&one, &far);
     meet(&one, &near);
     meet(&other, &other_far);
-    assert_eq!(from_one.vlans(&one, &far), [Some(100)]);
-    assert_eq!(from_two.vlans(&far, &one), [Some(100)]);
-    assert_eq!(from_one.vlans(&other, &other_far), [Some(200)]);
-    assert_eq!(from_one.vlans(&one, &near), [], "neighbours meet without the wire");
+    assert_eq!(vlans(&from_one, &one, &far), [Some(100)]);
+    assert_eq!(vlans(&from_two, &far, &one), [Some(100)]);
+    assert_eq!(vlans(&from_one, &other, &other_far), [Some(200)]);
+    assert_eq!(vlans(&from_one, &one, &near), [], "neighbours meet without the wire");
     for outsider in [&other, &other_far] {
         [&one, &near, &far].into_iter().for_each(|pod| do_not_meet(outsider, pod));
     }
@@ -147,7 +105,7 @@ fn tunnelled_pods_of_two_nodes_meet_in_their_vlan_only() {
         let wire = Watch::start(&world.underlay, "node1");
         meet(&one, &far);
         do_not_meet(&one, &other);
-        assert_eq!(wire.vlans(&one, &far), [Some(100)]);
+        assert_eq!(vlans(&wire, &one, &far), [Some(100)]);
     });
 }
 
@@ -191,25 +149,41 @@ fn a_pod_is_in_the_vlan_that_its_own_policy_says_and_moves_with_it() {
 }
 
 #[test]
+fn pods_are_in_their_vlan_again_after_a_restart_of_the_switch() {
+    run("vlan::pods_are_in_their_vlan_again_after_a_restart_of_the_switch", || {
+        let mut world = World::new(2);
+        let (first, second) = (isolated(world.one(), "L2Bridge", "net", Some(100)), isolated(world.two(), "L2Bridge", "net", Some(100)));
+        let (one, far) = (pod(world.one(), first, 11, &[]), pod(world.two(), second, 12, &[]));
+        let untagged = pod(world.two(), isolated(world.two(), "L2Bridge", "plain", None), 13, &[]);
+        meet(&one, &far);
+        world.nodes[0].vswitchd.take().expect("it runs").kill();
+        world.nodes[0].start_vswitchd();
+        meet(&one, &far);
+        do_not_meet(&one, &untagged);
+        world.one().client.delete(Kind::Endpoint, one.endpoint).expect("the endpoint goes");
+        let ports = world.one().look("/ports");
+        assert!(!ports.to_string().contains("VLAN"), "the uplink of the VLAN goes with its last endpoint: {ports}");
+    });
+}
+
+#[test]
 fn a_pod_does_not_get_into_a_vlan_by_tags_of_its_own() {
     run("vlan::a_pod_does_not_get_into_a_vlan_by_tags_of_its_own", || {
         let world = World::new(2);
         let inside = pod(world.two(), isolated(world.two(), "Transparent", "net", Some(100)), 13, &[]);
         let outsider = pod(world.one(), isolated(world.one(), "Transparent", "net", None), 14, &[]);
-        let index = outsider.link("eth0").index;
-        let socket = outsider.run(|| PacketSocket::open("eth0", index, &PacketSocketOptions::default())).expect("a packet socket");
         let wire = Watch::start(&world.underlay, "node1");
         let at_inside = Watch::start(&inside, "eth0");
         for tag in [&[][..], &[0x81, 0, 0, 100], &[0x88, 0xa8, 0, 100]] {
             for packet in [datagram_v4(&outsider, &inside), datagram_v6(&outsider, &inside)] {
                 let bytes = [&inside.mac.0[..], &outsider.mac.0, tag, &packet].concat();
-                socket.nic().sender.send(&mut Frame::from_bytes(&bytes), None).expect("the frame is sent");
+                watch::send(&outsider, "eth0", &bytes);
             }
         }
-        eventually("what has no tag is on the wire", || wire.vlans(&outsider, &inside) == [None]);
+        eventually("what has no tag is on the wire", || vlans(&wire, &outsider, &inside) == [None]);
         thread::sleep(MOMENT);
-        assert_eq!(wire.vlans(&outsider, &inside), [None], "nothing with a tag is on the wire");
-        assert_eq!(at_inside.vlans(&outsider, &inside), []);
+        assert_eq!(vlans(&wire, &outsider, &inside), [None], "nothing with a tag is on the wire");
+        assert_eq!(vlans(&at_inside, &outsider, &inside), []);
     });
 }
 
