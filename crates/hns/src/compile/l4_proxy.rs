@@ -77,6 +77,9 @@ fn led(policy: &L4ProxySettings, to: Backend, adapter: &AdapterSite) -> Result<R
         ..Conditions::default()
     };
     let node = adapter.address_like(to.address);
+    if policy.outbound_nat && node.is_none() && !policy.ip.is_empty() {
+        return Err(CompileError::new("OutboundNAT", "the node has no address of that family where the endpoint is"));
+    }
     let masquerade = node.map(|address| Masquerade { pool: adapter.pool, address, always: policy.outbound_nat });
     let service = Service { backends: Backends::new(vec![to]), masquerade, ..Service::default() };
     let name = format!("to {}", std::net::SocketAddr::new(to.address.into(), to.port));

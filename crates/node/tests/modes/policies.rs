@@ -49,11 +49,11 @@ fn the_mtu_is_what_the_policies_leave_and_holds_in_both_directions() {
         let plain = routed_pod(world.one(), network, 11, &[]);
         let (less, least) = (routed_pod(world.one(), network, 12, &[overhead]), routed_pod(world.one(), network, 13, &[parameters]));
         assert_eq!([&plain, &less, &least].map(|pod| pod.link("eth0").mtu), [1500, 1350, 1320]);
-        for at in 0..2 {
+        for (at, outside) in OUTSIDE.into_iter().enumerate() {
             for narrow in [&less, &least] {
                 probe::learns_of_narrow_path(&plain, pair(narrow)[at]);
                 tcp(&plain, pair(narrow)[at]);
-                tcp(narrow, OUTSIDE[at]);
+                tcp(narrow, outside);
             }
             let socket = less.run(|| probe::socket_like(SocketAddr::new(pair(&plain)[at], PORT))).expect("a socket");
             assert!(probe::ask(&socket, 1200).is_some());

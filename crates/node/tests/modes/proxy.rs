@@ -120,10 +120,10 @@ fn only_the_destination_is_led_away() {
             policy["Settings"]["Destination"] = json!(destination.to_string());
         }
         update(world.one(), Kind::Endpoint, client.endpoint, "Update", &policies);
-        for at in 0..2 {
+        for (at, outside) in OUTSIDE.into_iter().enumerate() {
             assert_eq!(met(&client, pair(&server)[at], ELSEWHERE).0, proxy.name);
             assert_eq!(met(&client, pair(&direct)[at], PORT).0, direct.name);
-            assert_eq!(met(&client, OUTSIDE[at], PORT).0, world.outside.name);
+            assert_eq!(met(&client, outside, PORT).0, world.outside.name);
         }
     });
 }
