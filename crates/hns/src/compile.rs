@@ -16,6 +16,7 @@ pub mod endpoint;
 pub mod filter;
 pub mod guard;
 pub mod l4_proxy;
+pub mod l4_wfp_proxy;
 pub mod load_balancer;
 pub mod mode;
 pub mod neighbor_discovery;
@@ -30,6 +31,7 @@ pub mod sets;
 pub mod source_mac_address;
 pub mod support;
 pub mod tier_acl;
+pub mod vlan;
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -154,6 +154,15 @@ impl State {
         owners.filter(|(other, _)| other.conflicts(port)).map(|(_, owner)| *owner)
     }
 
+    /// Which endpoint leaves no room for a frontend: with an address one that has the port there, without one any that has the port.
+    pub(crate) fn host_port_in_front(&self, frontend: &Frontend) -> Option<Guid> {
+        let port = frontend.host_port();
+        match frontend.address {
+            Some(_) => self.host_ports.get(&port).copied(),
+            None => self.host_port_owners(&port).next(),
+        }
+    }
+
     /// The network whose ports an endpoint's mappings take.
     fn port_owner(&self, endpoint: &Endpoint) -> Guid {
         self.networks.get(endpoint.network).map_or(endpoint.network, |network| ports_belong_to(&network.document))

@@ -200,7 +200,8 @@ fn networks_that_the_switch_cannot_make_true_are_refused() {
     tagged["Ipams"][0]["Subnets"][0]["Policies"] = vlan.clone();
     refused(&hcn, &switch, "VLAN", || create(tagged));
     let subnet = json!({"Subnets": [{"IpAddressPrefix": "192.168.101.0/24", "Policies": vlan}]});
-    refused(&hcn, &switch, "VLAN", || hcn.modify(Kind::Network, net, &request("Subnet", "Add", subnet)));
+    refused(&hcn, &switch, "VLAN", || hcn.modify(Kind::Network, nat, &request("Subnet", "Add", subnet.clone())));
+    hcn.modify(Kind::Network, net, &request("Subnet", "Add", subnet)).unwrap();
     let error = create(network("Mirrored", "m")).unwrap_err();
     assert_eq!((error.hresult(), error.detail().field.as_deref()), (0x803B_000B, Some("Type")));
 }
@@ -211,12 +212,8 @@ fn endpoints_that_the_switch_cannot_make_true_are_refused() {
     let hcn = switch.serve();
     let net = make_network(&hcn, "L2Bridge", "net");
     let pod = make_endpoint(&hcn, net);
-    let vlan = json!({"IsolationId": 7});
     let table = [
-        ("L4WFPPROXY", json!({"OutboundProxyPort": "15001", "FilterTuple": {"Protocols": "6"}})),
-        ("PortMapping", json!({"Protocol": 6, "InternalPort": 80, "ExternalPort": 8080})),
         ("ProviderAddress", json!({"ProviderAddress": "192.0.2.11"})),
-        ("VLAN", vlan.clone()),
         ("Encryption", json!({"EncryptionMethodType": "Ipsec", "Name": "tunnel"})),
     ];
     for (policy_type, settings) in table {
@@ -224,16 +221,50 @@ fn endpoints_that_the_switch_cannot_make_true_are_refused() {
         refused(&hcn, &switch, policy_type, || hcn.create(Kind::Endpoint, None, None, &document).map(drop));
         refused(&hcn, &switch, policy_type, || add(Kind::Endpoint, &hcn, pod, "Add", policy_type, settings));
     }
-    refused(&hcn, &switch, "VLAN", || add(Kind::Endpoint, &hcn, pod, "Update", "VLAN", vlan));
-    let mut remote = endpoint_with(net, "ACL", json!({"Action": "Block", "Direction": "In"}));
-    (remote["Flags"], remote["IpConfigurations"]) = (json!(1), json!([{"IpAddress": "192.168.100.77"}]));
-    refused(&hcn, &switch, "ACL", || hcn.create(Kind::Endpoint, None, None, &remote.to_string()).map(drop));
+    let remote = [
+        ("ACL", json!({"Action": "Block", "Direction": "In"})),
+        ("PortMapping", json!({"Protocol": 6, "InternalPort": 80, "ExternalPort": 8080})),
+        ("L4Proxy", json!({"IP": "10.0.0.1", "Port": "8080"})),
+        ("L4WFPPROXY", json!({"OutboundProxyPort": "15001"})),
+    ];
+    for (policy_type, settings) in remote {
+        let mut document = endpoint_with(net, policy_type, settings);
+        (document["Flags"], document["IpConfigurations"]) = (json!(1), json!([{"IpAddress": "192.168.100.77"}]));
+        refused(&hcn, &switch, policy_type, || hcn.create(Kind::Endpoint, None, None, &document.to_string()).map(drop));
+    }
     add(Kind::Endpoint, &hcn, pod, "Add", "OutBoundNAT", json!({})).unwrap();
-    let older = json!({"VirtualNetwork": net.to_string(), "Policies": [{"Type": "VLAN", "VLAN": 7}]}).to_string();
+    let nat = make_network(&hcn, "NAT", "nat");
+    let behind = make_endpoint(&hcn, nat);
+    for how in ["Add", "Update"] {
+        refused(&hcn, &switch, "VLAN", || add(Kind::Endpoint, &hcn, behind, how, "VLAN", json!({"IsolationId": 7})));
+    }
+    let older = json!({"VirtualNetwork": nat.to_string(), "Policies": [{"Type": "VLAN", "VLAN": 7}]}).to_string();
     refused(&hcn, &switch, "VLAN", || hcn.call("POST", "/endpoints/", &older).map(drop));
     let open = make_network(&hcn, "Transparent", "open");
     let document = endpoint_with(open, "OutBoundNAT", json!({})).to_string();
     refused(&hcn, &switch, "OutBoundNAT", || hcn.create(Kind::Endpoint, None, None, &document).map(drop));
+}
+
+#[test]
+fn what_needs_the_node_is_refused_in_a_vlan() {
+    let switch = Arc::new(Moving::default());
+    let hcn = switch.serve();
+    let net = make_network(&hcn, "L2Bridge", "net");
+    let pod = make(&hcn, Kind::Endpoint, &endpoint_with(net, "VLAN", json!({"IsolationId": 7})));
+    let before = show(&hcn, Kind::Endpoint, pod);
+    for (policy_type, settings) in
+        [("OutBoundNAT", json!({})), ("PortMapping", json!({"Protocol": 6, "InternalPort": 80, "ExternalPort": 8080}))]
+    {
+        let error = add(Kind::Endpoint, &hcn, pod, "Add", policy_type, settings).unwrap_err();
+        let detail = error.detail();
+        assert_eq!((error.hresult(), detail.field.as_deref()), (0x803B_000D, Some("Policies")), "{error}");
+        assert!(detail.cause.contains(policy_type) && detail.cause.contains("VLAN 7"), "{error}");
+        assert_eq!(show(&hcn, Kind::Endpoint, pod), before);
+    }
+    let space = make(&hcn, Kind::Namespace, &namespace("Host"));
+    attach(&hcn, space, pod).unwrap();
+    let balancer = load_balancer(&[pod], &["10.0.0.2"], 80).to_string();
+    refused(&hcn, &switch, "LoadBalancer", || hcn.create(Kind::LoadBalancer, None, None, &balancer).map(drop));
 }
 
 #[test]
@@ -345,17 +376,24 @@ fn what_was_made_without_a_switch_can_be_taken_apart_but_not_grow() {
         switch: Arc::new(Recorder::default()),
     })
     .unwrap();
-    let vlan = |id: u32| json!({"IsolationId": id});
+    let tunnel = |name: &str| json!({"EncryptionMethodType": "Ipsec", "Name": name});
     let net = make_network(&hcn, "L2Bridge", "net");
-    let pod = make(&hcn, Kind::Endpoint, &endpoint_with(net, "VLAN", vlan(7)));
+    let pod = make(&hcn, Kind::Endpoint, &endpoint_with(net, "Encryption", tunnel("one")));
+    add(Kind::Endpoint, &hcn, pod, "Add", "VLAN", json!({"IsolationId": 7})).unwrap();
     let space = make(&hcn, Kind::Namespace, &namespace("Host"));
     attach(&hcn, space, pod).unwrap();
     let balancer = make(&hcn, Kind::LoadBalancer, &load_balancer(&[pod], &["10.0.0.2"], 80));
     drop(hcn);
     let switch = Arc::new(Moving::default());
     let hcn = switch.serve_from(directory.path());
-    refused(&hcn, &switch, "VLAN", || add(Kind::Endpoint, &hcn, pod, "Add", "VLAN", vlan(8)));
-    add(Kind::Endpoint, &hcn, pod, "Add", "OutBoundNAT", json!({})).unwrap();
+    refused(&hcn, &switch, "Encryption", || add(Kind::Endpoint, &hcn, pod, "Add", "Encryption", tunnel("two")));
+    let second = add(Kind::Endpoint, &hcn, pod, "Add", "VLAN", json!({"IsolationId": 8})).unwrap_err();
+    assert_eq!(second.detail().field.as_deref(), Some("Policies"), "{second}");
+    add(Kind::Endpoint, &hcn, pod, "Add", "QOS", json!({"MaximumOutgoingBandwidthInBytes": 1000})).unwrap();
+    add(Kind::Endpoint, &hcn, pod, "Remove", "QOS", json!({"MaximumOutgoingBandwidthInBytes": 1000})).unwrap();
+    let mut renamed = load_balancer(&[pod], &["10.0.0.2"], 81);
+    renamed["ID"] = json!(balancer.to_string());
+    hcn.modify(Kind::LoadBalancer, balancer, &renamed.to_string()).unwrap();
     detach(&hcn, space, pod).unwrap();
     hcn.delete(Kind::Endpoint, pod).unwrap();
     assert!(show(&hcn, Kind::LoadBalancer, balancer).get("HostComputeEndpoints").is_none());

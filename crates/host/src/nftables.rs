@@ -8,9 +8,11 @@ mod batch;
 mod error;
 mod expression;
 mod ingress;
+mod interception;
 mod table;
 mod translation;
 
 pub use error::NftError;
 pub use ingress::{Accept, IngressFilter};
+pub use interception::{Course, Exempt, Interception, Interceptions};
 pub use translation::{Masquerade, PortMapping, Translation, TranslationRules};

@@ -24,6 +24,7 @@ mod ports;
 mod resolver;
 mod tunnel;
 mod view;
+mod vlan;
 mod worker;
 
 use std::io::Write;

@@ -8,8 +8,8 @@
 //! | `Exceptions` | destinations that are reached directly |
 //! | `OutboundNAT` | whether the proxy sees the node's address instead of the endpoint's |
 //!
-//! What already goes to the proxy, to the node or to a group is left alone. On a network it holds for all endpoints of it, after their own. Lands in layer `proxy`,
-//! outwards, before services: what a proxy takes never chooses a backend.
+//! What already goes to the proxy, to the node or to a group is left alone, and so is what the proxy itself sends. On a network it holds for
+//! all endpoints of it, after their own. Lands in layer `proxy`, outwards, before services: what a proxy takes never chooses a backend.
 
 use std::sync::Arc;
 
@@ -32,22 +32,26 @@ pub fn layer(endpoint: &[Policy], network: &[Policy], own: &[Ip], adapter: &Adap
     policies.extend(settings::<_, L4ProxySettings>(network, &NetworkPolicyType::L4Proxy)?);
     let mut outward = Vec::new();
     for (number, policy) in policies.iter().enumerate() {
-        outward.push(group(number, policy, own, adapter)?);
+        outward.extend(group(number, policy, own, adapter)?);
     }
     Ok((!outward.is_empty()).then(|| LayerSpec { name: "proxy".into(), stateful: true, outward, ..LayerSpec::default() }))
 }
 
-fn group(number: usize, policy: &L4ProxySettings, own: &[Ip], adapter: &AdapterSite) -> Result<GroupSpec, CompileError> {
+fn group(number: usize, policy: &L4ProxySettings, own: &[Ip], adapter: &AdapterSite) -> Result<Option<GroupSpec>, CompileError> {
     let proxies: Vec<Ip> = match policy.ip.as_str() {
         "" => own.to_vec(),
         text => vec![Ip::from(address("IP", text)?)],
     };
+    if !policy.ip.is_empty() && own.contains(&proxies[0]) {
+        // The proxy would only ever talk to itself.
+        return Ok(None);
+    }
     let port = policy.port.trim().parse().map_err(|_| CompileError::new("Port", format!("{:?} is no port", policy.port)))?;
     let mut rules = vec![untouched(policy, &proxies, adapter)?];
     for proxy in proxies {
         rules.push(led(policy, Backend { address: proxy, port }, adapter)?);
     }
-    Ok(GroupSpec { name: format!("L4Proxy {}", number + 1), rules })
+    Ok(Some(GroupSpec { name: format!("L4Proxy {}", number + 1), rules }))
 }
 
 /// What is reached directly. Another proxy may still take it.
@@ -73,6 +77,9 @@ fn led(policy: &L4ProxySettings, to: Backend, adapter: &AdapterSite) -> Result<R
         ..Conditions::default()
     };
     let node = adapter.address_like(to.address);
+    if policy.outbound_nat && node.is_none() && !policy.ip.is_empty() {
+        return Err(CompileError::new("OutboundNAT", "the node has no address of that family where the endpoint is"));
+    }
     let masquerade = node.map(|address| Masquerade { pool: adapter.pool, address, always: policy.outbound_nat });
     let service = Service { backends: Backends::new(vec![to]), masquerade, ..Service::default() };
     let name = format!("to {}", std::net::SocketAddr::new(to.address.into(), to.port));

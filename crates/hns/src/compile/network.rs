@@ -10,7 +10,7 @@ use ipnet::IpNet;
 use vfp::{DomainSpec, Flood};
 use wire::{Ip, MacAddress};
 
-use super::{CompileError, Placed, Site, address, mac, mode, neighbor_discovery, prefix};
+use super::{CompileError, Placed, Site, address, mac, mode, neighbor_discovery, prefix, vlan};
 
 /// How a network moves packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,6 +54,11 @@ impl Mode {
     /// Whether services are reached from its endpoints: packets are then forwarded by IP address, which is what a service changes.
     pub const fn has_services(self) -> bool {
         matches!(self, Self::L2Bridge | Self::L2Tunnel | Self::Overlay)
+    }
+
+    /// Whether its endpoints are on the wire of an adapter, where there may be VLANs.
+    pub const fn has_vlans(self) -> bool {
+        matches!(self, Self::L2Bridge | Self::L2Tunnel | Self::Transparent)
     }
 
     /// Whether it has a forwarding domain of its own.
@@ -168,10 +173,12 @@ pub fn rules(network: &Network, site: &Site) -> Result<Vec<Placed>, CompileError
     Ok(rules)
 }
 
-/// The policies of a network that its endpoints' ports are compiled from. Where they change, the endpoints have to be compiled anew.
+/// The policies of a network that its endpoints' ports, and the VLANs they are in, are compiled from. Where they change, the endpoints have
+/// to be compiled anew.
 pub fn for_endpoints(network: &Network) -> Vec<policy::Policy> {
-    use NetworkPolicyType::{NetworkAcl, SetPolicy, SourceMacAddress};
-    let concerns = |policy: &&policy::Policy| [SetPolicy, NetworkAcl, SourceMacAddress].iter().any(|kind| policy.is(kind));
+    use NetworkPolicyType::{L4Proxy, NeighborDiscovery, NetworkAcl, SetPolicy, SourceMacAddress};
+    let kinds = [SetPolicy, NetworkAcl, SourceMacAddress, L4Proxy, NeighborDiscovery];
+    let concerns = |policy: &&policy::Policy| kinds.iter().any(|kind| policy.is(kind));
     network.policies.iter().filter(concerns).cloned().collect()
 }
 
@@ -181,7 +188,9 @@ pub fn host_routes(network: &Network, site: &Site) -> Result<Vec<IpNet>, Compile
         return Ok(Vec::new());
     };
     let mut routes = match Mode::of(network)? {
-        Mode::L2Bridge | Mode::Overlay => prefixes(network)?,
+        // The node is in no VLAN.
+        Mode::L2Bridge => vlan::subnets(network)?.into_iter().filter(|(_, vlan)| vlan.is_none()).map(|(prefix, _)| prefix).collect(),
+        Mode::Overlay => prefixes(network)?,
         _ => Vec::new(),
     };
     if Mode::of(network)? == Mode::Overlay && !site.has(crate::profile::Limit::OverlayNodeLocalPodsOnly) {

@@ -27,10 +27,13 @@ pub fn endpoint(kind: &EndpointPolicyType, mode: Mode) -> Support {
         EndpointPolicyType::OutBoundNat if mode == Mode::Transparent => Refused,
         EndpointPolicyType::OutBoundNat if mode.has_adapter() => Compiled("layer `nat`, outwards"),
         EndpointPolicyType::PortMapping if mode == Mode::Nat => Compiled("translation by the node"),
+        EndpointPolicyType::PortMapping if mode.has_services() => Compiled("layer `service`, as a load balancer with one backend"),
         EndpointPolicyType::ProviderAddress if mode == Mode::Overlay => Compiled("tunnel to a remote endpoint"),
         EndpointPolicyType::EncapOverhead => Compiled("MTU of the NIC"),
         EndpointPolicyType::InterfaceParameters => Compiled("MTU of the NIC"),
         EndpointPolicyType::L4Proxy if mode.has_services() => Compiled("layer `proxy`, outwards"),
+        EndpointPolicyType::L4WfpProxy => Compiled("translation in the endpoint's namespace"),
+        EndpointPolicyType::Vlan if mode.has_vlans() => Compiled("a domain and an uplink for each VLAN"),
         EndpointPolicyType::Qos => Compiled("rate at which the NIC is read"),
         EndpointPolicyType::Acl => Compiled("layer `acl`, or `firewall` for host rules; both directions"),
         EndpointPolicyType::TierAcl => Compiled("layer `acl`, a group for each tier"),
@@ -51,7 +54,12 @@ pub fn endpoint(kind: &EndpointPolicyType, mode: Mode) -> Support {
 /// at.
 pub fn remote_endpoint(kind: &EndpointPolicyType) -> Support {
     match kind {
-        EndpointPolicyType::Acl | EndpointPolicyType::TierAcl | EndpointPolicyType::SdnRoute => Support::Refused,
+        EndpointPolicyType::Acl
+        | EndpointPolicyType::TierAcl
+        | EndpointPolicyType::SdnRoute
+        | EndpointPolicyType::PortMapping
+        | EndpointPolicyType::L4Proxy
+        | EndpointPolicyType::L4WfpProxy => Support::Refused,
         _ => Support::Kept(""),
     }
 }
@@ -84,9 +92,13 @@ pub fn network(kind: &NetworkPolicyType, mode: Mode) -> Support {
 }
 
 /// What the switch makes of a policy of a subnet.
-pub fn subnet(kind: &SubnetPolicyType) -> Support {
+pub fn subnet(kind: &SubnetPolicyType, mode: Mode) -> Support {
     match kind {
-        SubnetPolicyType::Vsid => Support::Compiled("the virtual network of the tunnel; on Overlay networks"),
+        SubnetPolicyType::Vsid if mode == Mode::Overlay => Support::Compiled("the virtual network of the tunnel; on Overlay networks"),
+        SubnetPolicyType::Vsid => Support::Kept("on other networks it is only a number"),
+        SubnetPolicyType::Vlan if mode.has_vlans() => {
+            Support::Compiled("a domain and an uplink for each VLAN; on L2Bridge, L2Tunnel and Transparent networks")
+        }
         _ => Support::Refused,
     }
 }
@@ -123,7 +135,8 @@ pub fn table() -> String {
         row("network", kind, compiled, how);
     }
     for kind in SubnetPolicyType::ALL {
-        let (compiled, how) = one(subnet(kind));
+        let mode = if *kind == SubnetPolicyType::Vsid { Mode::Overlay } else { Mode::L2Bridge };
+        let (compiled, how) = one(subnet(kind, mode));
         row("subnet", kind, compiled, how);
     }
     for kind in EndpointPolicyType::ALL {

@@ -151,6 +151,9 @@ fn conflict_of(
     if let Some(owner) = draft.state.host_port_owners(port).find(|owner| *owner != endpoint) {
         return Some(describe(format!("the endpoint {owner}")));
     }
+    if let Some(owner) = port.frontends().iter().find_map(|frontend| draft.state.frontend_owner(frontend)) {
+        return Some(describe(format!("the load balancer {owner}")));
+    }
     let number = protocol.number().and_then(|number| u8::try_from(number).ok())?;
     let is_taken = !is_own && network.network_type == NetworkType::Nat && draft.world.machine.port_in_use(number, port.port);
     is_taken.then(|| describe("a socket of the host".into()))

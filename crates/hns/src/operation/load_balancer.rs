@@ -84,6 +84,9 @@ fn check_frontend(draft: &Draft<'_>, balancer: Guid, frontend: &Frontend) -> Res
     if let Some(owner) = draft.state.frontend_owner(frontend).filter(|owner| *owner != balancer) {
         return taken(format!("the load balancer {owner}"));
     }
+    if let Some(owner) = draft.state.host_port_in_front(frontend) {
+        return taken(format!("the endpoint {owner}"));
+    }
     let is_node_port = frontend.address.is_none() && draft.state.frontend_owner(frontend).is_none();
     let protocol = u8::try_from(frontend.protocol).unwrap_or_default();
     if is_node_port && draft.world.machine.port_in_use(protocol, frontend.port) {

@@ -30,10 +30,26 @@ pub(crate) struct HostPort {
 }
 
 impl HostPort {
+    /// The frontends of load balancers that leave no room for it. Without an address it is of both families.
+    pub(crate) fn frontends(&self) -> Vec<Frontend> {
+        let of = |address: Option<IpAddr>, ipv6: bool| Frontend { address, ipv6, protocol: self.protocol, port: self.port };
+        match self.address {
+            Some(address) => vec![of(Some(address), address.is_ipv6()), of(None, address.is_ipv6())],
+            None => vec![of(None, false), of(None, true)],
+        }
+    }
+
     /// Whether two of them cannot both be had.
     pub(crate) fn conflicts(&self, other: &HostPort) -> bool {
         let same = (self.network, self.ipv6, self.protocol, self.port) == (other.network, other.ipv6, other.protocol, other.port);
         same && (self.address.is_none() || other.address.is_none() || self.address == other.address)
+    }
+}
+
+impl Frontend {
+    /// A port of the host that an endpoint may have as well.
+    pub(crate) fn host_port(&self) -> HostPort {
+        HostPort { network: Guid::nil(), ipv6: self.ipv6, protocol: self.protocol, port: self.port, address: self.address }
     }
 }
 
@@ -55,10 +71,11 @@ pub(crate) fn frontends_of(balancer: &LoadBalancer) -> Vec<Frontend> {
     frontends
 }
 
-/// The network whose ports an endpoint's mappings take: with NAT they are the host's own, whichever network it is.
+/// The network whose ports an endpoint's mappings take: where there are mappings they are the host's own, whichever network it is.
 pub(crate) fn ports_belong_to(network: &Network) -> Guid {
     match network.network_type {
         NetworkType::Nat | NetworkType::Ics | NetworkType::ConstrainedIcs => Guid::nil(),
+        NetworkType::L2Bridge | NetworkType::L2Tunnel | NetworkType::Overlay => Guid::nil(),
         _ => network.id,
     }
 }

@@ -18,6 +18,7 @@ use hcn::policy::subnet::{IsolationSettings, SubnetPolicyType};
 
 use crate::build::Build;
 use crate::compile::filter::WITH_PORTS;
+use crate::compile::{CompileError, l4_wfp_proxy};
 use crate::profile::{Defect, Feature, Limit};
 use crate::validate::{sets, text};
 
@@ -306,8 +307,8 @@ fn qos(settings: &mut QosSettings) -> Result<()> {
 
 fn vlan(settings: &mut IsolationSettings) -> Result<()> {
     match settings.isolation_id {
-        0..=4094 => Ok(()),
-        other => Err(invalid("IsolationId", format!("{other} is no VLAN"), "write a number from 0 to 4094")),
+        1..=4094 => Ok(()),
+        other => Err(invalid("IsolationId", format!("{other} is no VLAN"), "write a number from 1 to 4094; leave the policy out for none")),
     }
 }
 
@@ -500,5 +501,11 @@ fn l4_wfp_proxy(settings: &mut L4WfpProxySettings, place: &Place<'_>) -> Result<
     if settings.inbound_proxy_port.is_empty() && settings.outbound_proxy_port.is_empty() {
         return Err(invalid("OutboundProxyPort", "neither proxy port is given", "give InboundProxyPort, OutboundProxyPort or both"));
     }
-    conditions!(settings.filter_tuple).check(place).map_err(|error| error.within("FilterTuple"))
+    // Sets are for access lists: a proxy's filter is in the container, and no set reaches there.
+    let without_sets = Place { build: place.build, network_type: place.network_type, sets: HashSet::new() };
+    conditions!(settings.filter_tuple).check(&without_sets).map_err(|error| error.within("FilterTuple"))?;
+    let unreadable = |error: CompileError| invalid(&error.field, error.cause, L4_WFP_PROXY_REMEDY);
+    l4_wfp_proxy::of_policy(settings).map(drop).map_err(unreadable)
 }
+
+const L4_WFP_PROXY_REMEDY: &str = "write ports such as 80 or 8080-8090, addresses such as 10.0.0.0/8, the protocols 6 or 17, and a SID such as S-1-5-21-1-2-3-1001; use several policies for many combinations";

@@ -1,5 +1,7 @@
 //! Where a switch makes documents true: what it cannot make true is refused, never silently accepted.
 
+use std::collections::HashSet;
+
 use hcn::Guid;
 use hcn::endpoint::Endpoint;
 use hcn::error::{Error, Result, detail};
@@ -13,8 +15,7 @@ use wire::Ip;
 
 use crate::compile::load_balancer::Extras;
 use crate::compile::network::Mode;
-use crate::compile::support::{self, Support};
-use crate::compile::{CompileError, port_mapping, sdn_route};
+use crate::compile::{CompileError, port_mapping, sdn_route, support, vlan};
 use crate::fingerprint::Seen;
 use crate::journal::Change;
 use crate::machine::{Adapter, Machine};
@@ -36,6 +37,8 @@ pub(crate) fn check(change: &Change, before: &State, after: &State, machine: &dy
         Change::Put(AnyRecord::LoadBalancer(record)) => {
             let network = after.networks.get(record.document.network).and_then(|network| Mode::of(&network.document).ok());
             let known = before.load_balancers.get(record.document.id).is_some();
+            let before = before.load_balancers.get(record.document.id).map_or(&[][..], |before| &before.document.endpoints);
+            backends_in_vlans(&record.document, before, after)?;
             load_balancer(&record.document, known, network)
         }
         Change::Put(AnyRecord::Route(record)) => {
@@ -71,14 +74,7 @@ fn network(network: &Network, before: Option<&Network>) -> Result<()> {
     refuse(support::refused(&added(network.policies.iter(), &known), |kind| support::network(kind, mode)), "this network")?;
     let known: Vec<&Policy> = before.iter().flat_map(|before| before.subnets()).flat_map(|subnet| &subnet.policies).collect();
     let subnets = added(network.subnets().flat_map(|subnet| &subnet.policies), &known);
-    refuse(
-        support::refused(&subnets, |kind| match support::subnet(kind) {
-            // On other networks a subnet's virtual network is only a number.
-            Support::Compiled(_) if network.network_type != hcn::network::NetworkType::Overlay => Support::Kept(""),
-            other => other,
-        }),
-        "a subnet of this network",
-    )
+    refuse(support::refused(&subnets, |kind| support::subnet(kind, mode)), "a subnet of this network")
 }
 
 fn endpoint(endpoint: &Endpoint, before: Option<&Endpoint>, network: Option<&Record<Network>>, machine: &dyn Machine) -> Result<()> {
@@ -89,6 +85,9 @@ fn endpoint(endpoint: &Endpoint, before: Option<&Endpoint>, network: Option<&Rec
     if endpoint.is_remote() {
         refuse(support::refused(&policies, support::remote_endpoint), "an endpoint of another node")?;
     }
+    if let (Some(network), false) = (network, endpoint.is_remote()) {
+        in_vlan(endpoint, &network.document, before.is_none(), &policies)?;
+    }
     if let Some(network) = network {
         interface_constraints(&policies, &network.inside.adapter, machine)?;
         next_hops(&policies, mode, &network.inside.adapter, machine)?;
@@ -97,6 +96,24 @@ fn endpoint(endpoint: &Endpoint, before: Option<&Endpoint>, network: Option<&Rec
         Ok(_) => Ok(()),
         // The settings may name SCTP, which the node cannot translate.
         Err(error) => Err(Error::InvalidPolicy(detail(error.cause).field(error.field).remedy("map ports of TCP (6) or UDP (17)"))),
+    }
+}
+
+/// What an endpoint in a VLAN cannot have, as the node is not there.
+fn in_vlan(endpoint: &Endpoint, network: &Network, is_new: bool, added: &[Policy]) -> Result<()> {
+    let concerns = is_new || vlan::needs_node(added).is_some() || added.iter().any(|policy| policy.is(&EndpointPolicyType::Vlan));
+    if !concerns || !Mode::of(network).is_ok_and(Mode::has_vlans) {
+        return Ok(());
+    }
+    let remedy = "use addresses of subnets in one VLAN, or give the endpoint a VLAN policy of its own";
+    let found = vlan::of(endpoint, network);
+    let found = found.map_err(|error| Error::InvalidPolicy(detail(error.cause).field(error.field).remedy(remedy)))?;
+    match (found, vlan::needs_node(&endpoint.policies)) {
+        (Some(id), Some(name)) => {
+            let cause = format!("the endpoint is in VLAN {id}, where the node is not, and {name} needs its address");
+            Err(Error::InvalidPolicy(detail(cause).field("Policies").remedy("leave that policy out, or the VLAN")))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -126,6 +143,20 @@ fn load_balancer(balancer: &LoadBalancer, known: bool, mode: Option<Mode>) -> Re
     let unreadable =
         |error: CompileError| Error::InvalidPolicy(detail(error.cause).field(error.field).remedy("correct it, or leave it out"));
     Extras::of(balancer).map(drop).map_err(unreadable)
+}
+
+/// Load balancers are no part of VLANs: clients come in by the node's addresses, or from pods that no tag keeps apart.
+fn backends_in_vlans(balancer: &LoadBalancer, before: &[Guid], state: &State) -> Result<()> {
+    let before: HashSet<&Guid> = before.iter().collect();
+    for id in balancer.endpoints.iter().filter(|id| !before.contains(id)) {
+        let Some(endpoint) = state.endpoints.get(*id).map(|record| &record.document) else { continue };
+        let Some(network) = state.networks.get(endpoint.network).map(|record| &record.document) else { continue };
+        let in_vlan = Mode::of(network).is_ok_and(Mode::has_vlans) && !matches!(vlan::of(endpoint, network), Ok(None) | Err(_));
+        if in_vlan && !endpoint.is_remote() {
+            return Err(untrue(&format!("load balancers in front of endpoints in VLANs, as {id} is,"), "LoadBalancer"));
+        }
+    }
+    Ok(())
 }
 
 /// Packets can be led to the node, and to nobody else.

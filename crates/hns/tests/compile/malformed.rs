@@ -50,12 +50,20 @@ fn endpoints() {
         (with(outbound_nat(json!({"Destinations": ["everywhere"]}))), "Destinations"),
         (with(outbound_nat(json!({"MaxPortPoolUsage": "all"}))), "Policies"),
         (with(json!([policy("InterfaceParameters", json!({"Mtu": 100}))])), "Mtu"),
+        (with(json!([policy("L4Proxy", json!({"IP": "there", "Port": "80"}))])), "IP"),
+        (with(json!([policy("L4Proxy", json!({"IP": "10.1.0.3", "Port": "http"}))])), "Port"),
+        (with(json!([policy("L4Proxy", json!({"IP": "10.1.0.3", "Port": "80", "Exceptions": ["some"]}))])), "Exceptions"),
+        (with(json!([policy("L4Proxy", json!({"IP": "10.1.0.3", "Port": "80", "Destination": "any"}))])), "Destination"),
     ];
     for (document, field) in table {
         let mut node = Node::new();
         node.network(&network("L2Bridge", "net", &SUBNETS, json!([])));
         names(node.try_endpoint("net", &document), field);
     }
+    let mut node = Node::with(&[], &["fd01::10/64"]);
+    node.network(&network("L2Bridge", "net", &SUBNETS, json!([])));
+    let proxy = json!([policy("L4Proxy", json!({"IP": "10.1.0.3", "Port": "80", "OutboundNAT": true}))]);
+    names(node.try_endpoint("net", &with(proxy)), "OutboundNAT");
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! `PortMapping`: a port of the node led to an endpoint behind NAT. It becomes a translation of the node, and no rule.
+//! `PortMapping`: a port of the node led to an endpoint. Behind NAT it becomes a translation of the node, and elsewhere a load balancer.
 
 use hcn::endpoint::Endpoint;
-use hns::compile::port_mapping::{Mapping, mappings};
+use hns::compile::port_mapping::{Mapping, balancers, mappings};
 use serde_json::{Value, json};
 
 use crate::documents::{endpoint, policy, read};
@@ -65,4 +65,31 @@ fn what_cannot_be_mapped_is_named() {
         let error = mapped(&["172.20.0.2"], std::slice::from_ref(&settings)).unwrap_err();
         assert!(error.starts_with(start), "{settings}: {error}");
     }
+}
+
+#[test]
+fn each_is_a_load_balancer_with_one_backend_in_each_family() {
+    let settings = [
+        json!({"Protocol": 6, "InternalPort": 80, "ExternalPort": 8080}),
+        json!({"Protocol": 17, "InternalPort": 53, "ExternalPort": 53, "VIP": "192.0.2.10"}),
+    ];
+    let of = |addresses: &[&str]| {
+        let policies: Vec<Value> = settings.iter().map(|settings| policy("PortMapping", settings.clone())).collect();
+        let document: Endpoint = read(&endpoint("a", 2, addresses, json!(policies)));
+        (document.id, balancers(&document).unwrap())
+    };
+    let (endpoint, found) = of(&["10.1.0.2", "10.1.0.9", "fd10::2"]);
+    let print = |balancer: &hcn::load_balancer::LoadBalancer| {
+        assert_eq!(balancer.endpoints, [endpoint]);
+        let mapping = &balancer.port_mappings[0];
+        let flags = hcn::Field::write(&balancer.flags);
+        format!("{} {:?} {} > {} {flags}", mapping.protocol, balancer.frontend_vips, mapping.external_port, mapping.internal_port)
+    };
+    let printed: Vec<String> = found.iter().map(print).collect();
+    assert_eq!(printed, ["TCP [] 8080 > 80 1", "TCP [] 8080 > 80 3", "UDP [\"192.0.2.10\"] 53 > 53 1"]);
+    let mut ids: Vec<_> = found.iter().map(|balancer| balancer.id).collect();
+    assert_eq!(ids, of(&["10.1.0.2", "fd10::2"]).1.iter().map(|balancer| balancer.id).collect::<Vec<_>>(), "the same every time");
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 3, "each has an id of its own");
 }

@@ -1,6 +1,7 @@
 //! The steps of a rule: load something into a register, compare it, act on it.
 
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
 use ipnet::IpNet;
 
@@ -17,9 +18,13 @@ const ACCEPT: u32 = 1;
 
 const EQUAL: u32 = 0;
 const UNEQUAL: u32 = 1;
+const AT_MOST: u32 = 3;
+const AT_LEAST: u32 = 5;
 
 const META_PROTOCOL: u32 = 1;
+const META_IN_NAME: u32 = 6;
 const META_OUT_NAME: u32 = 7;
+const META_USER: u32 = 10;
 const META_FAMILY: u32 = 15;
 const META_TRANSPORT: u32 = 16;
 
@@ -98,6 +103,16 @@ impl Steps {
         self.transport_header(2, &port.to_be_bytes())
     }
 
+    /// One of the transport ports is in a range.
+    pub(super) fn port_within(self, side: Side, range: &RangeInclusive<u16>) -> Self {
+        let offset = match side {
+            Side::Source => 0,
+            Side::Destination => 2,
+        };
+        let loaded = self.payload(TRANSPORT_HEADER, offset, 2);
+        loaded.compare(AT_LEAST, &range.start().to_be_bytes()).compare(AT_MOST, &range.end().to_be_bytes())
+    }
+
     /// One of the addresses is this one.
     pub(super) fn address(self, side: Side, address: IpAddr) -> Self {
         self.network(offset(side, address), &octets(address))
@@ -118,6 +133,11 @@ impl Steps {
         self.payload(NETWORK_HEADER, offset(side, prefix.addr()), value.len()).mask(&octets(prefix.netmask())).compare(relation, &value)
     }
 
+    /// It arrived by this interface.
+    pub(super) fn arrived_by(self, name: &str) -> Self {
+        self.meta(META_IN_NAME).compare(EQUAL, &padded(name))
+    }
+
     /// It leaves by this interface.
     pub(super) fn leaves_by(self, name: &str) -> Self {
         self.meta(META_OUT_NAME).compare(EQUAL, &padded(name))
@@ -126,6 +146,11 @@ impl Steps {
     /// It leaves by another interface than this.
     pub(super) fn leaves_not_by(self, name: &str) -> Self {
         self.meta(META_OUT_NAME).compare(UNEQUAL, &padded(name))
+    }
+
+    /// It was sent by a program of this user.
+    pub(super) fn sent_by(self, user: u32) -> Self {
+        self.meta(META_USER).compare(EQUAL, &user.to_ne_bytes())
     }
 
     /// Its destination is an address of this machine.
@@ -162,6 +187,16 @@ impl Steps {
             .number(5, TRANSPORT_PORT)
             .number(6, TRANSPORT_PORT);
         self.load(ADDRESS, &octets(address)).load(TRANSPORT_PORT, &port.to_be_bytes()).step("nat", &nat)
+    }
+
+    /// Gives the packet, and all of its connection, another transport port as destination. The packet is of the family of this address.
+    pub(super) fn redirect_port(self, like: IpAddr, port: u16) -> Self {
+        let nat = Attributes::new()
+            .number(1, CHANGE_DESTINATION)
+            .number(2, family(like).into())
+            .number(5, TRANSPORT_PORT)
+            .number(6, TRANSPORT_PORT);
+        self.load(TRANSPORT_PORT, &port.to_be_bytes()).step("nat", &nat)
     }
 
     fn load(self, register: u32, value: &[u8]) -> Self {

@@ -2,8 +2,12 @@
 //!
 //! The machine's own stack sees every frame as well. What UDP sockets of ours receive is left out here, in the kernel,
 //! so that no frame of the overlay arrives twice.
+//!
+//! A wire may carry VLANs. Several sockets on one adapter then each have their share of it: one the frames without a tag, others
+//! those of one VLAN each, which pass in and out here without their tags.
 
 mod filter;
+mod tag;
 
 use std::ffi::c_int;
 use std::fs::File;
@@ -34,9 +38,23 @@ pub struct LeftOut {
     pub sources: Vec<MacAddress>,
 }
 
+/// Whose frames a socket has of a wire that carries VLANs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Share {
+    /// All of them, with their tags.
+    #[default]
+    Whole,
+    /// Those in no VLAN. A tag that only gives a priority is taken off. What has a tag is not sent.
+    Untagged,
+    /// Those in one VLAN. They are received without the tag, and sent with it.
+    Vlan(u16),
+}
+
 /// How a packet socket is opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PacketSocketOptions {
+    /// Whose frames it has.
+    pub share: Share,
     /// Whether the adapter is to hand over frames to all addresses, and not only to its own.
     pub promiscuous: bool,
     /// Which frames it does not receive.
@@ -49,6 +67,7 @@ pub struct PacketSocket {
     file: Arc<File>,
     name: String,
     index: u32,
+    share: Share,
     /// How long the header before each frame is.
     prefix: usize,
     dropped: Arc<AtomicU64>,
@@ -62,13 +81,14 @@ impl PacketSocket {
         let fd = socket::open(libc::AF_PACKET, libc::SOCK_RAW).map_err(failed("open a packet socket"))?;
         let prefix = set_header(fd.as_fd()).map_err(failed("have the kernel leave offloads to us"))?;
         set_options(fd.as_fd()).map_err(failed("set up the packet socket"))?;
-        let program = filter::program(&options.left_out);
+        let program = filter::program(options.share, &options.left_out);
         socket::set_filter(fd.as_fd(), &program).map_err(failed("leave frames out"))?;
         socket::bind_packet(fd.as_fd(), index).map_err(failed("bind to the adapter"))?;
         if options.promiscuous {
             set_promiscuous(fd.as_fd(), index, true).map_err(failed("receive frames to all addresses"))?;
         }
-        Ok(Self { file: Arc::new(File::from(fd)), name: name.to_owned(), index, prefix, dropped: Arc::default() })
+        let (file, share) = (Arc::new(File::from(fd)), options.share);
+        Ok(Self { file, name: name.to_owned(), index, share, prefix, dropped: Arc::default() })
     }
 
     /// The name of the adapter.
@@ -78,7 +98,7 @@ impl PacketSocket {
 
     /// Which frames are not received from now on.
     pub fn leave_out(&self, left_out: &LeftOut) -> io::Result<()> {
-        socket::set_filter(self.file.as_fd(), &filter::program(left_out))
+        socket::set_filter(self.file.as_fd(), &filter::program(self.share, left_out))
     }
 
     /// Whether frames to all hardware addresses are received from now on.
@@ -162,8 +182,8 @@ impl PacketReceiver {
             return Err(Malformed::Truncated);
         }
         vnet::received(&mut self.frame, self.socket.prefix, message.length)?;
-        if let Some(tag) = stripped_tag(message) {
-            put_back(&mut self.frame, tag)?;
+        if let (Share::Whole, Some(tag)) = (self.socket.share, stripped_tag(message)) {
+            tag::push(&mut self.frame, tag)?;
         }
         repair_offload(&mut self.frame)
     }
@@ -184,18 +204,6 @@ fn stripped_tag(message: &Message) -> Option<[u8; 4]> {
     };
     let kind = kind.to_be_bytes();
     Some([kind[0], kind[1], tag[0], tag[1]])
-}
-
-fn put_back(frame: &mut Frame, tag: [u8; 4]) -> Result<(), Malformed> {
-    const ADDRESSES: usize = 12;
-    if frame.len() < ADDRESSES {
-        return Err(Malformed::Truncated);
-    }
-    frame.push(tag.len()).ok_or(Malformed::Segmentation)?;
-    let bytes = frame.bytes_mut();
-    bytes.copy_within(tag.len()..tag.len() + ADDRESSES, 0);
-    bytes[ADDRESSES..ADDRESSES + tag.len()].copy_from_slice(&tag);
-    Ok(())
 }
 
 /// Makes an offload request fit the frame. For what is inside a tunnel, the kernel says the same as for a plain packet, with
@@ -265,7 +273,14 @@ impl Receiver for PacketReceiver {
 
 impl Sender for PacketSocket {
     fn send(&self, frame: &mut Frame, _: Option<&Encapsulation>) -> io::Result<()> {
-        match vnet::write(&self.file, self.prefix, frame) {
+        let written = match self.share {
+            Share::Whole => vnet::write(&self.file, self.prefix, frame),
+            // It would get into a VLAN that its sender was not let into.
+            Share::Untagged if tag::is_tagged(frame) => Err(io::ErrorKind::InvalidInput.into()),
+            Share::Untagged => vnet::write(&self.file, self.prefix, frame),
+            Share::Vlan(id) => tag::with(frame, id, |tagged| vnet::write(&self.file, self.prefix, tagged)),
+        };
+        match written {
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO)) => Err(vanished(&self.name)),
             result => result,
         }

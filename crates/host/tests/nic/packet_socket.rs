@@ -4,8 +4,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use host::nic::packet_socket::{LeftOut, PacketSocket, PacketSocketOptions};
-use wire::{Frame, Headers, MacAddress};
+use host::nic::packet_socket::{LeftOut, PacketSocket, PacketSocketOptions, Share};
+use wire::{Checksum, Encapsulation, Frame, Headers, MacAddress, Offload, Segmentation, SegmentationKind};
 
 use crate::cable::{Cable, collect, expect, is_readable, until};
 use crate::packet::{THEIRS, ipv4, send_train, udp};
@@ -68,7 +68,7 @@ fn datagrams_of_the_overlay_are_left_out() {
         node.ip("address add fd02::2/64 dev right nodad");
         let datagrams: Vec<SocketAddr> = vec!["10.2.0.2:4789".parse().unwrap(), "[fd02::2]:4789".parse().unwrap()];
         let left_out = LeftOut { datagrams: datagrams.clone(), sources: vec![] };
-        let socket = open(&node, "right", &PacketSocketOptions { promiscuous: false, left_out });
+        let socket = open(&node, "right", &PacketSocketOptions { left_out, ..PacketSocketOptions::default() });
         let mut nic = socket.nic();
         let kernel: Vec<_> = datagrams.iter().map(|address| node.run(|| UdpSocket::bind(address)).unwrap()).collect();
         let senders = machine.run(|| [UdpSocket::bind("10.2.0.1:0"), UdpSocket::bind("[fd02::1]:0")]).map(Result::unwrap);
@@ -107,7 +107,7 @@ fn senders_are_left_out_by_their_address() {
         let (machine, node) = joined();
         let sender = open(&machine, "left", &PacketSocketOptions::default()).nic().sender;
         let left_out = LeftOut { datagrams: vec![], sources: vec![MacAddress(crate::packet::OURS)] };
-        let mut nic = open(&node, "right", &PacketSocketOptions { promiscuous: true, left_out }).nic();
+        let mut nic = open(&node, "right", &PacketSocketOptions { promiscuous: true, left_out, ..PacketSocketOptions::default() }).nic();
         let mut bytes = ipv4(THEIRS, 17, ["10.2.0.1", "10.2.0.2"], 0, &udp([1, 2], b"from us"));
         sender.send(&mut Frame::from_bytes(&bytes), None).unwrap();
         bytes[11] ^= 8;
@@ -130,6 +130,73 @@ fn a_tag_that_the_kernel_took_out_is_put_back() {
         assert_eq!(frame.bytes(), bytes);
         let headers = Headers::parse(frame.bytes()).unwrap();
         assert_eq!(headers.vlan, Some(7));
+    });
+}
+
+#[test]
+fn every_vlan_has_a_socket_of_its_own() {
+    isolated("packet_socket::every_vlan_has_a_socket_of_its_own", false, || {
+        let (machine, node) = joined();
+        let of = |share| PacketSocketOptions { share, promiscuous: true, ..PacketSocketOptions::default() };
+        let shares = [Share::Untagged, Share::Vlan(100), Share::Vlan(200)];
+        let mut whole = open(&node, "right", &of(Share::Whole)).nic();
+        let mut receivers = shares.map(|share| open(&node, "right", &of(share)).nic());
+        let senders = shares.map(|share| open(&machine, "left", &of(share)).nic().sender);
+        let bytes = ipv4(THEIRS, 17, ["10.2.0.1", "10.2.0.2"], 0, &udp([1, 4789], b"in its VLAN"));
+        for ((sender, receiver), vlan) in senders.iter().zip(&mut receivers).zip([None, Some(100), Some(200)]) {
+            let mut frame = Frame::from_bytes(&bytes);
+            sender.send(&mut frame, None).unwrap();
+            assert_eq!(frame.bytes(), bytes, "the frame is as it was");
+            let (frame, _) = expect(receiver.receiver.as_mut(), |frame| frame.bytes().ends_with(b"in its VLAN"));
+            assert_eq!(frame.bytes(), bytes, "{vlan:?}");
+            let (frame, _) = expect(whole.receiver.as_mut(), |frame| frame.bytes().ends_with(b"in its VLAN"));
+            assert_eq!(Headers::parse(frame.bytes()).unwrap().vlan, vlan);
+        }
+        for receiver in &mut receivers {
+            let mut others = 0;
+            let mut count = |frame: &mut Frame, _: Option<&Encapsulation>| others += usize::from(frame.bytes().ends_with(b"in its VLAN"));
+            receiver.receiver.receive(64, &mut count).unwrap();
+            assert_eq!(others, 0, "nobody has frames of others");
+        }
+        let mut tagged = bytes.clone();
+        tagged.splice(12..12, [0x81, 0, 0, 100]);
+        assert!(senders[0].send(&mut Frame::from_bytes(&tagged), None).is_err(), "nobody gets into a VLAN by a tag of one's own");
+    });
+}
+
+#[test]
+fn a_large_frame_crosses_a_vlan_whole_or_in_pieces() {
+    isolated("packet_socket::a_large_frame_crosses_a_vlan_whole_or_in_pieces", false, || {
+        let (machine, node) = joined();
+        let of = |share| PacketSocketOptions { share, promiscuous: true, ..PacketSocketOptions::default() };
+        let mut nic = open(&node, "right", &of(Share::Vlan(100))).nic();
+        let sender = open(&machine, "left", &of(Share::Vlan(100))).nic().sender;
+        let payload: Vec<u8> = (0..2500).map(|number| number as u8).collect();
+        for offloaded in [true, false] {
+            if !offloaded {
+                machine.ip("link set left gso_max_size 1500");
+            }
+            let bytes = ipv4(THEIRS, 17, ["10.2.0.1", "10.2.0.2"], 0, &udp([1, 4789], &payload));
+            let mut frame = Frame::from_bytes(&bytes);
+            let segmentation = Segmentation { kind: SegmentationKind::Udp, size: 1000, header_length: 42 };
+            frame.offload = Offload { checksum: Checksum::Partial { start: 34, field: 6 }, segmentation: Some(segmentation) };
+            // What the checksum is of besides the datagram stands in its field until it is complete.
+            let pseudo = wire::checksum::sum(&[&bytes[26..34], &[0, 17], &bytes[38..40]].concat());
+            frame.bytes_mut()[40..42].copy_from_slice(&pseudo.to_be_bytes());
+            sender.send(&mut frame, None).unwrap();
+            let mut arrived = Vec::new();
+            until("all of it is there", || {
+                nic.receiver
+                    .receive(8, &mut |frame, _| {
+                        if frame.bytes().len() > 42 && frame.bytes()[23] == 17 && frame.bytes()[36..38] == 4789_u16.to_be_bytes() {
+                            arrived.extend_from_slice(&frame.bytes()[42..]);
+                        }
+                    })
+                    .unwrap();
+                arrived.len() >= payload.len()
+            });
+            assert_eq!(arrived, payload);
+        }
     });
 }
 

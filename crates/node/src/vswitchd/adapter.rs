@@ -11,7 +11,7 @@ use hns::compile::load_balancer::NodePort;
 use hns::compile::{self, AdapterSite, NODE_ALIASES};
 use host::netlink::{Hop, Link, Netlink, Route};
 use host::nftables::{PortMapping, Translation, TranslationRules};
-use host::nic::packet_socket::{LeftOut, PacketSocket, PacketSocketOptions};
+use host::nic::packet_socket::{LeftOut, PacketSocket, PacketSocketOptions, Share};
 use host::nic::tap::{Tap, TapOptions};
 use host::uplink::Takeover;
 use ipnet::IpNet;
@@ -22,6 +22,7 @@ use super::Options;
 use super::chassis::installed::{Installed, domain};
 use super::error::Error;
 use super::tunnel::Tunnel;
+use super::vlan::Vlan;
 use super::worker::Workers;
 
 /// How the node's vNICs begin; `host::adapter` leaves them out of the adapters that networks can be bound to.
@@ -35,6 +36,7 @@ pub(super) struct Adapter {
     pub(super) site: AdapterSite,
     pub(super) networks: BTreeSet<Guid>,
     pub(super) tunnels: BTreeMap<(IpAddr, u16), Tunnel>,
+    vlans: BTreeMap<u16, Vlan>,
     transparent: BTreeSet<Guid>,
     /// Networks that are on the wire under another hardware address than the adapter's.
     foreign: BTreeSet<Guid>,
@@ -76,7 +78,8 @@ impl Adapter {
         let vnic_name = vnic_name(interface);
         let tap = Tap::open(&vnic_name, TapOptions { persistent: false })?;
         let vnic = netlink.link_by_name(&vnic_name)?.ok_or_else(|| no_adapter(&vnic_name))?;
-        let socket = PacketSocket::open(interface, link.index, &PacketSocketOptions::default())?;
+        let options_of_socket = PacketSocketOptions { share: Share::Untagged, ..PacketSocketOptions::default() };
+        let socket = PacketSocket::open(interface, link.index, &options_of_socket)?;
         let addresses = addresses(&netlink, link.index)?;
         let site = prepare(interface, &link, addresses, switch, options)?;
         let mut rules = Installed::default();
@@ -94,6 +97,7 @@ impl Adapter {
             site,
             networks: BTreeSet::new(),
             tunnels: BTreeMap::new(),
+            vlans: BTreeMap::new(),
             transparent: BTreeSet::new(),
             foreign: BTreeSet::new(),
             takeover,
@@ -112,7 +116,8 @@ impl Adapter {
 
     /// Whether a port of the switch is the adapter's, or one of its tunnels.
     pub(super) fn has_port(&self, port: vfp::PortId) -> bool {
-        [self.site.uplink, self.site.host].contains(&port) || self.tunnels.values().any(|tunnel| tunnel.port == port)
+        let own = [self.site.uplink, self.site.host].contains(&port);
+        own || self.tunnels.values().any(|tunnel| tunnel.port == port) || self.vlans.values().any(|vlan| vlan.site.uplink == port)
     }
 
     pub(super) fn index(&self) -> u32 {
@@ -172,6 +177,24 @@ impl Adapter {
         self.takeover.set_overlay(&at)?;
         let datagrams = at.iter().map(|(address, port)| SocketAddr::new(*address, *port)).collect();
         self.socket.leave_out(&LeftOut { datagrams, sources: Vec::new() }).map_err(|error| Error::io("filter the uplink", error))
+    }
+
+    /// Opens a VLAN, or takes up the one that is there.
+    pub(super) fn vlan(&mut self, id: u16, switch: &Switch, workers: &mut Workers) -> Result<&mut Vlan, Error> {
+        if !self.vlans.contains_key(&id) {
+            let vlan = Vlan::open(id, self.takeover.adapter(), self.index(), &self.site, switch, workers)?;
+            self.vlans.insert(id, vlan);
+        }
+        self.vlans.get_mut(&id).ok_or_else(|| Error::Message("the VLAN is gone".into()))
+    }
+
+    /// An endpoint is in a VLAN no more. The last one closes it.
+    pub(super) fn leave_vlan(&mut self, id: u16, endpoint: Guid, switch: &Switch, workers: &mut Workers) {
+        if self.vlans.get_mut(&id).is_some_and(|vlan| vlan.leave(endpoint, switch))
+            && let Some(vlan) = self.vlans.remove(&id)
+        {
+            vlan.close(switch, workers);
+        }
     }
 
     /// While there is a transparent network, frames for other hardware addresses are received, and groups reach everybody.
@@ -277,6 +300,9 @@ impl Adapter {
     pub(super) fn give_back(self, switch: &Switch, workers: &mut Workers) -> Result<(), Error> {
         for (_, tunnel) in self.tunnels {
             tunnel.close(switch, workers);
+        }
+        for (_, vlan) in self.vlans {
+            vlan.close(switch, workers);
         }
         let name = self.takeover.adapter().to_owned();
         let outcome = self.takeover.give_back();

@@ -4,11 +4,14 @@
 
 use hcn::endpoint::Endpoint;
 use hns::compile::endpoint::{NicPlan, NicRoute};
+use hns::compile::l4_wfp_proxy::Interception;
 use host::namespace::Namespace;
 use host::netlink::Netlink;
+use host::nftables::{self, Course, Exempt, Interceptions};
 use host::nic::Nic;
 use host::nic::tap::{Tap, TapOptions};
 use host::vnic::{self, Route, VnicConfig};
+use vfp::Direction;
 
 use super::error::Error;
 
@@ -22,9 +25,12 @@ const NICS_MAX: u32 = 64;
 pub(super) struct Attachment {
     tap: Tap,
     netlink: Netlink,
+    namespace: Namespace,
     index: u32,
     name: String,
     alias: String,
+    /// What proxies in the namespace take, while there is something.
+    proxies: Option<Interceptions>,
 }
 
 impl Attachment {
@@ -41,7 +47,8 @@ impl Attachment {
         let tap = opened.map_err(|error| Error::io(format!("enter the namespace {}", endpoint.namespace), error))??;
         let link = netlink.link_by_name(&name)?.ok_or_else(|| Error::Message(format!("the NIC {name} has vanished from its namespace")))?;
         netlink.set_alias(link.index, &alias)?;
-        Ok(Self { tap, netlink, index: link.index, name, alias })
+        let namespace = namespace.try_clone().map_err(|error| Error::io(format!("hold the namespace {}", endpoint.namespace), error))?;
+        Ok(Self { tap, netlink, namespace, index: link.index, name, alias, proxies: None })
     }
 
     /// The device.
@@ -65,10 +72,40 @@ impl Attachment {
         Ok(vnic::configure(&self.netlink, self.index, &config)?)
     }
 
+    /// Leads connections by the NIC to proxies in its namespace: these, and no others any more.
+    pub(super) fn intercept(&mut self, list: &[Interception]) -> Result<(), Error> {
+        let list: Vec<nftables::Interception> = list.iter().map(in_namespace).collect();
+        match &mut self.proxies {
+            _ if list.is_empty() => self.proxies = None,
+            Some(proxies) => proxies.update(&list)?,
+            None => {
+                let installed = self.namespace.run(|| Interceptions::install(&self.name, &list));
+                self.proxies = Some(installed.map_err(|error| Error::io("enter the namespace", error))??);
+            }
+        }
+        Ok(())
+    }
+
     /// Lets the device go with its last handle.
     pub(super) fn remove(&self) {
         if let Err(error) = self.tap.set_persistent(false) {
             tracing::debug!(nic = self.name, %error, "the NIC is gone already");
         }
+    }
+}
+
+fn in_namespace(of: &Interception) -> nftables::Interception {
+    nftables::Interception {
+        course: match of.direction {
+            Direction::In => Course::Inward,
+            Direction::Out => Course::Outward,
+        },
+        proxy: of.proxy,
+        protocols: of.protocols.clone(),
+        local: of.local.clone(),
+        remote: of.remote.clone(),
+        local_ports: of.local_ports.clone(),
+        remote_ports: of.remote_ports.clone(),
+        exempt: Exempt { remote: of.exempt_addresses.clone(), ports: of.exempt_ports.clone(), user: of.exempt_user },
     }
 }

@@ -7,6 +7,7 @@ pub(super) mod installed;
 mod load_balancer;
 mod namespace;
 mod network;
+mod port_mapping;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

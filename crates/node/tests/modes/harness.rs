@@ -10,6 +10,7 @@ pub(crate) mod probe;
 pub(crate) mod sandbox;
 pub(crate) mod serve;
 pub(crate) mod sniff;
+pub(crate) mod watch;
 pub(crate) mod world;
 
 use std::thread;
@@ -21,6 +22,7 @@ pub(crate) use place::Place;
 pub(crate) use probe::{exchange, refused, tcp, udp};
 pub(crate) use sandbox::run;
 pub(crate) use sniff::Sniffer;
+pub(crate) use watch::Watch;
 pub(crate) use world::World;
 
 /// How long anything may take that is to happen.

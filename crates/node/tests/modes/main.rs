@@ -5,6 +5,7 @@
 #![cfg(target_os = "linux")]
 
 mod acl;
+mod container_proxy;
 mod dsr;
 mod harness;
 mod hostile;
@@ -13,9 +14,12 @@ mod l2tunnel;
 mod linux;
 mod nat;
 mod overlay;
+mod policies;
+mod port_mapping;
 mod profiles;
 #[path = "../support/program.rs"]
 mod program;
+mod proxy;
 mod qos;
 mod refusals;
 mod reprogramming;
@@ -24,3 +28,4 @@ mod service_limits;
 mod services;
 mod together;
 mod transparent;
+mod vlan;

@@ -21,12 +21,8 @@ fn load_balancer() -> Value {
 }
 
 /// Policies that become nothing in the switch.
-fn untrue() -> [(&'static str, Value); 3] {
-    [
-        ("Encryption", json!({ "EncryptionMethodType": "Ipsec", "Name": "tunnel" })),
-        ("VLAN", json!({ "IsolationId": 7 })),
-        ("L4WFPPROXY", json!({ "OutboundProxyPort": "15001", "FilterTuple": { "Protocols": "6" } })),
-    ]
+fn untrue() -> [(&'static str, Value); 1] {
+    [("Encryption", json!({ "EncryptionMethodType": "Ipsec", "Name": "tunnel" }))]
 }
 
 /// What the service says to an endpoint with a policy.

@@ -9,7 +9,7 @@ use libc::sock_filter;
 use wire::MacAddress;
 use wire::number::{ether_type, protocol};
 
-use super::LeftOut;
+use super::{LeftOut, Share};
 
 /// Longer than any frame: the whole of it is taken.
 const WHOLE: u32 = 0x4_0000;
@@ -17,6 +17,11 @@ const NOTHING: u32 = 0;
 
 /// Where to look for what the kernel knows of a frame besides its bytes, and there: whether a VLAN tag was taken out.
 const VLAN_TAG_PRESENT: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_VLAN_TAG_PRESENT) as u32;
+/// Its number with its priority, and its type.
+const VLAN_TAG: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_VLAN_TAG) as u32;
+const VLAN_TYPE: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_VLAN_TPID) as u32;
+/// The bits of a tag that are the VLAN's number.
+const VLAN_NUMBER: u32 = 0x0fff;
 
 // Where things are in a frame without a tag.
 const SOURCE_MAC: u32 = 6;
@@ -30,12 +35,13 @@ const LOAD_HALF_BEHIND: u32 = libc::BPF_LD | libc::BPF_H | libc::BPF_IND;
 const LOAD_IPV4_LENGTH: u32 = libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH;
 const IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
 const IF_ANY_BIT: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
+const AND: u32 = libc::BPF_ALU | libc::BPF_AND | libc::BPF_K;
 const JUMP: u32 = libc::BPF_JMP | libc::BPF_JA;
 const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
 
 /// The program that leaves these frames out and takes all others.
-pub(super) fn program(left_out: &LeftOut) -> Vec<sock_filter> {
-    let mut program = Vec::new();
+pub(super) fn program(share: Share, left_out: &LeftOut) -> Vec<sock_filter> {
+    let mut program = of_share(share);
     for source in &left_out.sources {
         program.extend(from(*source));
     }
@@ -47,6 +53,30 @@ pub(super) fn program(left_out: &LeftOut) -> Vec<sock_filter> {
     program.extend(family(ether_type::IPV6, &UDP_OVER_IPV6, v6));
     program.push(step(RETURN, WHOLE));
     program
+}
+
+/// Leaves out what is not of a share of the wire.
+fn of_share(share: Share) -> Vec<sock_filter> {
+    match share {
+        Share::Whole => Vec::new(),
+        Share::Untagged => vec![
+            step(LOAD_WORD, VLAN_TAG_PRESENT),
+            test(IF_EQUAL, 0, 3, 0),
+            step(LOAD_WORD, VLAN_TAG),
+            test(IF_ANY_BIT, VLAN_NUMBER, 0, 1),
+            step(RETURN, NOTHING),
+        ],
+        Share::Vlan(id) => vec![
+            step(LOAD_WORD, VLAN_TAG_PRESENT),
+            test(IF_EQUAL, 0, 5, 0),
+            step(LOAD_WORD, VLAN_TYPE),
+            test(IF_EQUAL, u32::from(ether_type::VLAN), 0, 3),
+            step(LOAD_WORD, VLAN_TAG),
+            step(AND, VLAN_NUMBER),
+            test(IF_EQUAL, u32::from(id), 1, 0),
+            step(RETURN, NOTHING),
+        ],
+    }
 }
 
 /// Takes everything that is no whole UDP datagram over IPv4.

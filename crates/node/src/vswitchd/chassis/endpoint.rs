@@ -1,10 +1,12 @@
 //! Endpoints: a port with a NIC in a namespace, or a way to another node.
 
+use std::collections::BTreeSet;
+
 use hcn::Guid;
 use hcn::api::Kind;
 use hcn::endpoint::Endpoint;
-use hns::compile;
 use hns::compile::network::Mode;
+use hns::compile::{self, Site};
 use vfp::PortId;
 
 use super::Chassis;
@@ -17,6 +19,10 @@ pub(super) struct EndpointState {
     pub(super) document: Endpoint,
     rules: Installed,
     attached: Option<Attached>,
+    /// The adapter and the VLAN that it is in.
+    vlan: Option<(String, u16)>,
+    /// The load balancers that its port mappings are.
+    pub(super) led_in: BTreeSet<Guid>,
 }
 
 struct Attached {
@@ -44,7 +50,10 @@ impl Chassis {
         match self.endpoints.get_mut(&id) {
             Some(state) => state.document = document,
             None => {
-                self.endpoints.insert(id, EndpointState { document, rules: Installed::default(), attached: None });
+                self.endpoints.insert(
+                    id,
+                    EndpointState { document, rules: Installed::default(), attached: None, vlan: None, led_in: BTreeSet::new() },
+                );
             }
         }
         self.refresh_endpoint(id)
@@ -80,15 +89,55 @@ impl Chassis {
 
     /// Makes the port and the NIC of an endpoint, or changes those that are there.
     fn attach(&mut self, document: &Endpoint) -> Result<(), Error> {
+        let (site, vlan) = self.site_of(document)?;
+        let attached = self.attach_at(document, &site, vlan.is_some());
+        self.settle_vlan(document.id, vlan);
+        attached
+    }
+
+    /// Where an endpoint is to be true: where its network is, or in a VLAN there, which it joins.
+    fn site_of(&mut self, document: &Endpoint) -> Result<(Site, Option<(String, u16)>), Error> {
+        let network = self.networks.get(&document.network);
+        let network = network.ok_or_else(|| Error::Message(format!("the endpoint's network {} is not there", document.network)))?;
+        let vlan = if network.mode.has_vlans() { compile::vlan::of(document, &network.document)? } else { None };
+        let (Some(id), Some(name)) = (vlan, &network.interface) else { return Ok((network.site.clone(), None)) };
+        let adapter = self.adapters.get_mut(name).ok_or_else(|| Error::Message(format!("the adapter {name} is gone")))?;
+        let vlan = adapter.vlan(id, &self.switch, &mut self.workers)?;
+        let joined = vlan.join(document.id, &network.document, &network.site, &self.switch);
+        let place = Some((name.clone(), id));
+        match joined {
+            Ok(site) => Ok((site, place)),
+            Err(error) => {
+                self.settle_vlan(document.id, place);
+                Err(error)
+            }
+        }
+    }
+
+    /// Notes the VLAN that an endpoint has joined, and takes it out of the one before. What is not attached stays in none.
+    fn settle_vlan(&mut self, id: Guid, joined: Option<(String, u16)>) {
+        let Some(state) = self.endpoints.get_mut(&id) else { return };
+        let kept = joined.clone().filter(|_| state.attached.is_some());
+        let before = std::mem::replace(&mut state.vlan, kept.clone());
+        for (adapter, number) in before.into_iter().chain(joined).filter(|left| Some(left) != kept.as_ref()) {
+            if let Some(adapter) = self.adapters.get_mut(&adapter) {
+                adapter.leave_vlan(number, id, &self.switch, &mut self.workers);
+            }
+        }
+    }
+
+    fn attach_at(&mut self, document: &Endpoint, site: &Site, in_vlan: bool) -> Result<(), Error> {
         let Some(network) = self.networks.get(&document.network) else { return Ok(()) };
-        let spec = compile::endpoint::port(document, &network.document, &network.site)?;
-        let plan = compile::endpoint::nic(document, &network.document, &network.site)?;
+        let spec = compile::endpoint::port(document, &network.document, site)?;
+        let plan = compile::endpoint::nic(document, &network.document, site)?;
+        let proxied = compile::l4_wfp_proxy::interceptions(document)?;
         let Some(state) = self.endpoints.get_mut(&document.id) else { return Ok(()) };
         let Some(namespace) = self.namespaces.get(&document.namespace) else { return Ok(()) };
         let port = match &mut state.attached {
             Some(attached) => {
                 self.switch.change_port(attached.port, spec)?;
                 attached.nic.configure(&plan)?;
+                attached.nic.intercept(&proxied)?;
                 attached.port
             }
             None => {
@@ -102,7 +151,10 @@ impl Chassis {
                 let port = self.switch.add_port(spec)?;
                 self.workers.attach(port, nic.nic());
                 state.attached = Some(Attached { port, namespace: document.namespace, nic });
-                let configured = state.attached.as_mut().map_or(Ok(()), |attached| attached.nic.configure(&plan));
+                let configured = state.attached.as_mut().map_or(Ok(()), |attached| {
+                    attached.nic.configure(&plan)?;
+                    attached.nic.intercept(&proxied)
+                });
                 if let Err(error) = configured {
                     self.detach(document.id);
                     return Err(error);
@@ -111,14 +163,18 @@ impl Chassis {
             }
         };
         self.workers.limit(port, compile::qos::rate(document)?);
-        if let (Mode::Transparent, Some(adapter)) = (Mode::of(&network.document)?, &network.site.adapter) {
+        if let (Mode::Transparent, Some(adapter)) = (network.mode, &site.adapter) {
             // What the node sends to groups reaches endpoints that are on the wire as they are.
-            self.switch.list_port(adapter.host_domain, port, true)?;
+            self.switch.list_port(adapter.host_domain, port, !in_vlan)?;
         }
-        let rules = compile::endpoint::rules(document, &network.document, &network.site, port)?;
+        let rules = match in_vlan {
+            true => compile::vlan::endpoint_rules(document, &network.document, site, port)?,
+            false => compile::endpoint::rules(document, &network.document, site, port)?,
+        };
         let Some(state) = self.endpoints.get_mut(&document.id) else { return Ok(()) };
-        state.rules.replace(&self.switch, &network.site, rules)?;
+        state.rules.replace(&self.switch, site, rules)?;
         self.refresh_balancers_of(document.id);
+        self.lead_in(document)?;
         self.refresh_mappings(document.network)
     }
 
@@ -138,6 +194,8 @@ impl Chassis {
         let network = state.document.network;
         self.workers.detach(attached.port);
         _ = self.switch.remove_port(attached.port);
+        self.settle_vlan(id, None);
+        self.lead_nothing_in(id);
         self.refresh_balancers_of(id);
         if let Err(error) = self.refresh_mappings(network) {
             tracing::warn!(%id, %error, "port mappings could not be changed");

@@ -34,7 +34,8 @@ pub(super) struct NetworkState {
 #[derive(Clone, PartialEq)]
 struct Basis {
     site: Site,
-    prefixes: Vec<IpNet>,
+    /// The subnets, each with its VLAN.
+    subnets: Vec<(IpNet, Option<u16>)>,
     overlay: Option<Overlay>,
     policies: Vec<Policy>,
 }
@@ -48,7 +49,7 @@ impl NetworkState {
         };
         Ok(Basis {
             site: self.site.clone(),
-            prefixes: compile::network::prefixes(&self.document)?,
+            subnets: compile::vlan::subnets(&self.document)?,
             overlay,
             policies: compile::network::for_endpoints(&self.document),
         })
