@@ -25,6 +25,7 @@ mod refusals;
 mod reprogramming;
 mod restart;
 mod service_limits;
+mod service_troubles;
 mod services;
 mod together;
 mod transparent;
