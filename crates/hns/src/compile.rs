@@ -19,6 +19,7 @@ pub mod l4_proxy;
 pub mod l4_wfp_proxy;
 pub mod load_balancer;
 pub mod mode;
+pub mod namespace;
 pub mod neighbor_discovery;
 pub mod network;
 pub mod network_acl;

@@ -27,6 +27,8 @@ pub struct NicRoute {
 /// The NIC of an endpoint as its namespace is to see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NicPlan {
+    /// What it is called; the first free name if nobody says.
+    pub name: Option<String>,
     /// Its hardware address.
     pub mac: MacAddress,
     /// Its addresses.
@@ -65,7 +67,13 @@ pub fn nic(endpoint: &Endpoint, network: &Network, site: &Site) -> Result<NicPla
         IpNet::new(address, ip.prefix_length).map_err(|_| CompileError::new("PrefixLength", format!("{} is too long", ip.prefix_length)))
     };
     let addresses: Vec<IpNet> = endpoint.ip_configurations.iter().map(with_prefix).collect::<Result<_, _>>()?;
-    Ok(NicPlan { mac: hardware_address(endpoint)?, routes: routes(endpoint, &addresses)?, addresses, mtu: mtu(endpoint, network, site)? })
+    Ok(NicPlan {
+        name: super::namespace::interface_name(endpoint)?,
+        mac: hardware_address(endpoint)?,
+        routes: routes(endpoint, &addresses)?,
+        addresses,
+        mtu: mtu(endpoint, network, site)?,
+    })
 }
 
 fn routes(endpoint: &Endpoint, addresses: &[IpNet]) -> Result<Vec<NicRoute>, CompileError> {

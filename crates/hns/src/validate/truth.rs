@@ -15,7 +15,7 @@ use wire::Ip;
 
 use crate::compile::load_balancer::Extras;
 use crate::compile::network::Mode;
-use crate::compile::{CompileError, port_mapping, sdn_route, support, vlan};
+use crate::compile::{CompileError, namespace, port_mapping, sdn_route, support, vlan};
 use crate::fingerprint::Seen;
 use crate::journal::Change;
 use crate::machine::{Adapter, Machine};
@@ -41,6 +41,10 @@ pub(crate) fn check(change: &Change, before: &State, after: &State, machine: &dy
             backends_in_vlans(&record.document, before, after)?;
             load_balancer(&record.document, known, network)
         }
+        Change::Put(AnyRecord::Namespace(record)) => {
+            let existing = namespace::existing(&record.document);
+            existing.map(drop).map_err(|error| of_ours(error, "name the file of a network namespace, such as \"/run/netns/NAME\""))
+        }
         Change::Put(AnyRecord::Route(record)) => {
             let loses = |before: &SdnRoute| SdnRoute { endpoints: record.document.endpoints.clone(), ..before.clone() };
             let known = before.routes.get(record.document.id).map(|record| &record.document);
@@ -51,6 +55,11 @@ pub(crate) fn check(change: &Change, before: &State, after: &State, machine: &dy
         }
         Change::Put(_) | Change::Remove(..) | Change::ManagementMacs(_) => Ok(()),
     }
+}
+
+/// What stands in `AdditionalParams` and cannot be read.
+fn of_ours(error: CompileError, remedy: &str) -> Error {
+    Error::InvalidParameter(detail(error.cause).field(error.field).remedy(remedy))
 }
 
 fn is_part(list: &[Guid], of: &[Guid]) -> bool {
@@ -88,6 +97,7 @@ fn endpoint(endpoint: &Endpoint, before: Option<&Endpoint>, network: Option<&Rec
     if let (Some(network), false) = (network, endpoint.is_remote()) {
         in_vlan(endpoint, &network.document, before.is_none(), &policies)?;
     }
+    namespace::interface_name(endpoint).map_err(|error| of_ours(error, "leave it out for the first free name"))?;
     if let Some(network) = network {
         interface_constraints(&policies, &network.inside.adapter, machine)?;
         next_hops(&policies, mode, &network.inside.adapter, machine)?;

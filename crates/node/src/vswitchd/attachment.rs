@@ -6,7 +6,7 @@ use hcn::endpoint::Endpoint;
 use hns::compile::endpoint::{NicPlan, NicRoute};
 use hns::compile::l4_wfp_proxy::Interception;
 use host::namespace::Namespace;
-use host::netlink::Netlink;
+use host::netlink::{Link, Netlink};
 use host::nftables::{self, Course, Exempt, Interceptions};
 use host::nic::Nic;
 use host::nic::tap::{Tap, TapOptions};
@@ -34,15 +34,16 @@ pub(super) struct Attachment {
 }
 
 impl Attachment {
-    /// Takes up the endpoint's NIC in a namespace, or makes it.
-    pub(super) fn open(endpoint: &Endpoint, namespace: &Namespace) -> Result<Self, Error> {
+    /// Takes up the endpoint's NIC in a namespace, or makes it, with a name if one is asked for.
+    pub(super) fn open(endpoint: &Endpoint, namespace: &Namespace, asked: Option<&str>) -> Result<Self, Error> {
         let alias = endpoint.id.to_string();
         let netlink = Netlink::open_in(namespace)?;
         let links = netlink.links()?;
         let own = links.iter().find(|link| link.alias.as_deref() == Some(&alias));
-        let free = || (0..NICS_MAX).map(|number| format!("eth{number}")).find(|name| !links.iter().any(|link| link.name == *name));
-        let name =
-            own.map(|link| link.name.clone()).or_else(free).ok_or_else(|| Error::Message("the namespace has too many NICs".into()))?;
+        let name = match own {
+            Some(own) => own.name.clone(),
+            None => free_name(&links, asked)?,
+        };
         let opened = namespace.run(|| Tap::open(&name, TapOptions { persistent: true }));
         let tap = opened.map_err(|error| Error::io(format!("enter the namespace {}", endpoint.namespace), error))??;
         let link = netlink.link_by_name(&name)?.ok_or_else(|| Error::Message(format!("the NIC {name} has vanished from its namespace")))?;
@@ -91,6 +92,20 @@ impl Attachment {
         if let Err(error) = self.tap.set_persistent(false) {
             tracing::debug!(nic = self.name, %error, "the NIC is gone already");
         }
+    }
+}
+
+/// The name that is asked for, or the first that nobody has.
+fn free_name(links: &[Link], asked: Option<&str>) -> Result<String, Error> {
+    let is_free = |name: &String| !links.iter().any(|link| link.name == *name);
+    match asked {
+        Some(name) => Some(name.to_owned()).filter(is_free).ok_or_else(|| {
+            Error::Message(format!("the namespace has another NIC that is called {name}; delete it, or ask for another name"))
+        }),
+        None => (0..NICS_MAX)
+            .map(|number| format!("eth{number}"))
+            .find(is_free)
+            .ok_or_else(|| Error::Message("the namespace has too many NICs".into())),
     }
 }
 

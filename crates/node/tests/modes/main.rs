@@ -7,6 +7,7 @@
 mod acl;
 mod container_proxy;
 mod dsr;
+mod existing_namespace;
 mod harness;
 mod hostile;
 mod l2bridge;

@@ -147,7 +147,7 @@ impl Chassis {
                     self.held.remove(&(Kind::Namespace, document.namespace));
                     self.losses += 1;
                 }
-                let nic = Attachment::open(document, &opened?)?;
+                let nic = Attachment::open(document, &opened?, plan.name.as_deref())?;
                 let port = self.switch.add_port(spec)?;
                 self.workers.attach(port, nic.nic());
                 state.attached = Some(Attached { port, namespace: document.namespace, nic });

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use hcn::Guid;
 use hcn::namespace::Namespace;
+use hns::compile;
 use host::namespace;
 
 use super::Chassis;
@@ -15,6 +16,8 @@ pub(super) struct NamespaceState {
     pub(super) document: Namespace,
     /// Its file; none for the node's own.
     pub(super) path: Option<PathBuf>,
+    /// Whether it was there before, and so stays.
+    existed: bool,
 }
 
 impl NamespaceState {
@@ -31,17 +34,21 @@ impl NamespaceState {
 impl Chassis {
     pub(super) fn put_namespace(&mut self, document: Namespace) -> Result<(), Error> {
         let id = document.id;
-        let path = match document.namespace_type.is_default() {
-            true => None,
-            false => Some(self.options.namespace_dir.join(id.to_string())),
+        let existing = compile::namespace::existing(&document)?;
+        let (existed, path) = match existing {
+            Some(path) => (true, Some(path)),
+            None => (false, (!document.namespace_type.is_default()).then(|| self.options.namespace_dir.join(id.to_string()))),
         };
-        if path.is_some() {
-            let made = namespace::create(&self.options.namespace_dir, &id.to_string());
-            let made = made.map_err(|error| Error::io(format!("make the namespace {id}"), error))?;
+        if let Some(path) = &path {
+            let namespace = match existed {
+                true => namespace::open(path),
+                false => namespace::create(&self.options.namespace_dir, &id.to_string()),
+            };
+            let namespace = namespace.map_err(|error| Error::io(format!("make the namespace {id}"), error))?;
             // Programs in it talk to themselves at 127.0.0.1, as everywhere.
-            loopback_up(&made)?;
+            loopback_up(&namespace)?;
         }
-        self.namespaces.insert(id, NamespaceState { document, path });
+        self.namespaces.insert(id, NamespaceState { document, path, existed });
         let waiting: Vec<Guid> =
             self.endpoints.values().filter(|endpoint| endpoint.document.namespace == id).map(|endpoint| endpoint.document.id).collect();
         waiting.into_iter().try_for_each(|endpoint| self.refresh_endpoint(endpoint))
@@ -52,7 +59,7 @@ impl Chassis {
             self.endpoints.values().filter(|endpoint| endpoint.is_attached_to(id)).map(|endpoint| endpoint.document.id).collect();
         inside.into_iter().for_each(|endpoint| self.detach(endpoint));
         let Some(state) = self.namespaces.remove(&id) else { return Ok(()) };
-        let Some(path) = state.path else { return Ok(()) };
+        let Some(path) = state.path.filter(|_| !state.existed) else { return Ok(()) };
         match namespace::delete(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(format!("delete the namespace {id}"), error)),
             _ => Ok(()),
