@@ -174,7 +174,11 @@ impl Chassis {
         let Some(state) = self.endpoints.get_mut(&document.id) else { return Ok(()) };
         state.rules.replace(&self.switch, site, rules)?;
         self.refresh_balancers_of(document.id);
-        self.lead_in(document)?;
+        match in_vlan {
+            // The node's ports are not there.
+            true => self.lead_nothing_in(document.id),
+            false => self.lead_in(document)?,
+        }
         self.refresh_mappings(document.network)
     }
 
