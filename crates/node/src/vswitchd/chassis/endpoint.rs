@@ -20,7 +20,7 @@ pub(super) struct EndpointState {
     rules: Installed,
     attached: Option<Attached>,
     /// The adapter and the VLAN that it is in.
-    vlan: Option<(String, u16)>,
+    pub(super) vlan: Option<(String, u16)>,
     /// The load balancers that its port mappings are.
     pub(super) led_in: BTreeSet<Guid>,
 }
@@ -93,37 +93,6 @@ impl Chassis {
         let attached = self.attach_at(document, &site, vlan.is_some());
         self.settle_vlan(document.id, vlan);
         attached
-    }
-
-    /// Where an endpoint is to be true: where its network is, or in a VLAN there, which it joins.
-    fn site_of(&mut self, document: &Endpoint) -> Result<(Site, Option<(String, u16)>), Error> {
-        let network = self.networks.get(&document.network);
-        let network = network.ok_or_else(|| Error::Message(format!("the endpoint's network {} is not there", document.network)))?;
-        let vlan = if network.mode.has_vlans() { compile::vlan::of(document, &network.document)? } else { None };
-        let (Some(id), Some(name)) = (vlan, &network.interface) else { return Ok((network.site.clone(), None)) };
-        let adapter = self.adapters.get_mut(name).ok_or_else(|| Error::Message(format!("the adapter {name} is gone")))?;
-        let vlan = adapter.vlan(id, &self.switch, &mut self.workers)?;
-        let joined = vlan.join(document.id, &network.document, &network.site, &self.switch);
-        let place = Some((name.clone(), id));
-        match joined {
-            Ok(site) => Ok((site, place)),
-            Err(error) => {
-                self.settle_vlan(document.id, place);
-                Err(error)
-            }
-        }
-    }
-
-    /// Notes the VLAN that an endpoint has joined, and takes it out of the one before. What is not attached stays in none.
-    fn settle_vlan(&mut self, id: Guid, joined: Option<(String, u16)>) {
-        let Some(state) = self.endpoints.get_mut(&id) else { return };
-        let kept = joined.clone().filter(|_| state.attached.is_some());
-        let before = std::mem::replace(&mut state.vlan, kept.clone());
-        for (adapter, number) in before.into_iter().chain(joined).filter(|left| Some(left) != kept.as_ref()) {
-            if let Some(adapter) = self.adapters.get_mut(&adapter) {
-                adapter.leave_vlan(number, id, &self.switch, &mut self.workers);
-            }
-        }
     }
 
     fn attach_at(&mut self, document: &Endpoint, site: &Site, in_vlan: bool) -> Result<(), Error> {
