@@ -11,7 +11,8 @@
 //!
 //! On Windows the filtering platform (WFP) does this in the container's compartment, and so it is here: it becomes no rule of the switch but a
 //! translation in the endpoint's namespace, at its NIC. What programs of the container say to each other is left alone. The proxy learns where a connection
-//! was meant to go from the socket option `SO_ORIGINAL_DST`. An exception of one policy holds for those that are asked after it.
+//! was meant to go from the socket option `SO_ORIGINAL_DST`. One for datagrams must answer from the address it was asked at, and so be bound to the
+//! loopback address. An exception of one policy holds for those that are asked after it.
 
 use std::ops::RangeInclusive;
 

@@ -66,6 +66,11 @@ fn the_node_has_no_way_into_a_vlan() {
     let mut node = Node::new();
     node.network(&in_part("L2Bridge"));
     assert_eq!(node.host_routes("net"), ["10.2.0.0/24"]);
+    node.endpoint("net", &endpoint("b", 3, &["10.2.0.3"], json!([])));
+    node.check(&[
+        ("b", "who 10.2.0.1 tell 10.2.0.3", "is at host"),
+        ("b", "who 10.1.0.1 tell 10.2.0.3", "uplink: host > all | who 10.1.0.1 tell host 10.2.0.3"),
+    ]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod load_balancer;
 mod namespace;
 mod network;
 mod port_mapping;
+mod vlan;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

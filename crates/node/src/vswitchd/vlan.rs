@@ -38,7 +38,8 @@ impl Vlan {
         switch: &Switch,
         workers: &mut Workers,
     ) -> Result<Self, Error> {
-        let options = PacketSocketOptions { share: Share::Vlan(id), ..PacketSocketOptions::default() };
+        // Hardware that knows VLANs gives no frame away of one that nobody has told it of, unless it is asked for all.
+        let options = PacketSocketOptions { share: Share::Vlan(id), promiscuous: true, ..PacketSocketOptions::default() };
         let socket = PacketSocket::open(adapter, index, &options)?;
         let name = format!("{adapter} VLAN {id}");
         let domain = switch.add_domain(DomainSpec { name: name.clone(), flood: Flood::Listed, other_protocols: false });

@@ -1,7 +1,7 @@
 //! `L4WFPPROXY`: connections of a pod are led to a proxy inside it.
 
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::thread;
 
 use hcn::{Guid, Hcn, Kind};
@@ -9,7 +9,7 @@ use nix::sys::socket::{SockaddrIn, SockaddrIn6, getsockopt, sockopt};
 use serde_json::{Value, json};
 
 use crate::harness::document::{endpoint, network, policy, subnet};
-use crate::harness::probe::{meet, meet_udp};
+use crate::harness::probe::{meet, meet_udp, socket_like};
 use crate::harness::serve::PORT;
 use crate::harness::world::OUTSIDE;
 use crate::harness::{Node, PATIENCE, Place, Pod, World, pings, run, tcp};
@@ -207,6 +207,38 @@ fn of_several_policies_the_first_decides_and_addresses_are_of_one_family() {
         assert_eq!(asked(&pod, OUTSIDE[0], PORT), led("out", OUTSIDE[0], PORT, pod.v4()));
         assert_eq!(met(&pod, peer.v6()), (peer.name.clone(), pod.v6()), "no IPv6 address is named");
         assert_eq!(met(&pod, OUTSIDE[1]), (world.outside.name.clone(), pod.v6()));
+    });
+}
+
+#[test]
+fn datagrams_are_led_where_the_filter_names_them() {
+    run("container_proxy::datagrams_are_led_where_the_filter_names_them", || {
+        let world = World::new(1);
+        let (_, [pod, peer]) = two(&world);
+        for loopback in ["127.0.0.1", "::1"] {
+            echo(&pod, SocketAddr::new(loopback.parse().expect("an address"), OUTBOUND));
+        }
+        let tuple = json!({ "Protocols": "17", "RemotePorts": "8000-9000" });
+        change(world.one(), &pod, &[policy("L4WFPPROXY", json!({ "OutboundProxyPort": OUTBOUND.to_string(), "FilterTuple": tuple }))]);
+        for (own, to) in pair(&pod).into_iter().zip(pair(&peer)) {
+            let socket = pod.run(|| socket_like(SocketAddr::new(to, ELSEWHERE))).expect("a socket");
+            socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+            let mut answer = [0; 64];
+            let length = socket.send(b"?").and_then(|_| socket.recv(&mut answer)).expect("the proxy answers");
+            assert_eq!(std::str::from_utf8(&answer[..length]), Ok(format!("out {own}").as_str()));
+            assert_eq!(meet_udp(&pod, SocketAddr::new(to, PORT)).expect("the peer answers").0, peer.name);
+            assert!(is_refused(&pod, to, ELSEWHERE), "TCP is left alone");
+        }
+    });
+}
+
+/// A proxy for datagrams that says what it is and from where they came. It answers from where it was asked.
+fn echo(pod: &Pod, at: SocketAddr) {
+    let socket = pod.run(|| UdpSocket::bind(at)).expect("a socket");
+    thread::spawn(move || {
+        while let Ok((_, asker)) = socket.recv_from(&mut [0; 64]) {
+            _ = socket.send_to(format!("out {}", asker.ip()).as_bytes(), asker);
+        }
     });
 }
 

@@ -52,6 +52,7 @@ fn lead_in(world: &World, mapped: &Pod, client: &Pod) {
             assert!(place.name == node.name || answers.iter().all(|(_, seen)| *seen == address), "{}: {answers:?}", place.name);
             exchange(place, to, 1 << 20);
         }
+        assert_eq!(meet(mapped, to).expect("the pod answers").0, mapped.name, "itself");
         for place in [&world.outside, &**node, &**client] {
             assert!(is_refused(place, at(node, outside, EXTERNAL + 1)), "another port is the node's");
             assert_eq!(meet(place, at(node, outside, PORT)).expect("the node answers").0, node.name, "the same port without a mapping");

@@ -4,22 +4,24 @@
 //! On the wire the node answers for its endpoints' addresses, so that the physical network never learns theirs.
 //!
 //! A gateway that is on the adapter's own link is somebody there, and requests for it go out. Any other gateway is the node itself: it
-//! answers for it and routes, as it does on Windows through a host endpoint.
+//! answers for it and routes, as it does on Windows through a host endpoint. In a VLAN the node is not, and all gateways are somebody there.
 
 use hcn::endpoint::Endpoint;
 use hcn::network::Network;
+use ipnet::IpNet;
 use vfp::{PortId, Stage};
 use wire::Ip;
 
 use super::{answer, deliver};
 use crate::compile::endpoint::{addresses, hardware_address, label};
 use crate::compile::network::gateways;
-use crate::compile::{CompileError, Placed, Realm, Site, priority, source_mac_address};
+use crate::compile::{CompileError, Placed, Realm, Site, priority, source_mac_address, vlan};
 
 /// The rules of a network.
 pub fn network(network: &Network, site: &Site) -> Result<Vec<Placed>, CompileError> {
     let adapter = site.adapter()?;
-    let own = gateways(network)?.into_iter().filter(|(gateway, _)| !adapter.is_on_link(*gateway));
+    let tagged: Vec<IpNet> = vlan::subnets(network)?.into_iter().filter(|(_, vlan)| vlan.is_some()).map(|(prefix, _)| prefix).collect();
+    let own = gateways(network)?.into_iter().filter(|(gateway, prefix)| !adapter.is_on_link(*gateway) && !tagged.contains(prefix));
     Ok(own
         .map(|(gateway, _)| answer(Realm::Wire, Stage::NeighbourOut, "gateway", Ip::from(gateway), adapter.mac, priority::GATEWAY))
         .collect())

@@ -20,7 +20,7 @@ pub(super) struct EndpointState {
     rules: Installed,
     attached: Option<Attached>,
     /// The adapter and the VLAN that it is in.
-    vlan: Option<(String, u16)>,
+    pub(super) vlan: Option<(String, u16)>,
     /// The load balancers that its port mappings are.
     pub(super) led_in: BTreeSet<Guid>,
 }
@@ -95,37 +95,6 @@ impl Chassis {
         attached
     }
 
-    /// Where an endpoint is to be true: where its network is, or in a VLAN there, which it joins.
-    fn site_of(&mut self, document: &Endpoint) -> Result<(Site, Option<(String, u16)>), Error> {
-        let network = self.networks.get(&document.network);
-        let network = network.ok_or_else(|| Error::Message(format!("the endpoint's network {} is not there", document.network)))?;
-        let vlan = if network.mode.has_vlans() { compile::vlan::of(document, &network.document)? } else { None };
-        let (Some(id), Some(name)) = (vlan, &network.interface) else { return Ok((network.site.clone(), None)) };
-        let adapter = self.adapters.get_mut(name).ok_or_else(|| Error::Message(format!("the adapter {name} is gone")))?;
-        let vlan = adapter.vlan(id, &self.switch, &mut self.workers)?;
-        let joined = vlan.join(document.id, &network.document, &network.site, &self.switch);
-        let place = Some((name.clone(), id));
-        match joined {
-            Ok(site) => Ok((site, place)),
-            Err(error) => {
-                self.settle_vlan(document.id, place);
-                Err(error)
-            }
-        }
-    }
-
-    /// Notes the VLAN that an endpoint has joined, and takes it out of the one before. What is not attached stays in none.
-    fn settle_vlan(&mut self, id: Guid, joined: Option<(String, u16)>) {
-        let Some(state) = self.endpoints.get_mut(&id) else { return };
-        let kept = joined.clone().filter(|_| state.attached.is_some());
-        let before = std::mem::replace(&mut state.vlan, kept.clone());
-        for (adapter, number) in before.into_iter().chain(joined).filter(|left| Some(left) != kept.as_ref()) {
-            if let Some(adapter) = self.adapters.get_mut(&adapter) {
-                adapter.leave_vlan(number, id, &self.switch, &mut self.workers);
-            }
-        }
-    }
-
     fn attach_at(&mut self, document: &Endpoint, site: &Site, in_vlan: bool) -> Result<(), Error> {
         let Some(network) = self.networks.get(&document.network) else { return Ok(()) };
         let spec = compile::endpoint::port(document, &network.document, site)?;
@@ -174,7 +143,11 @@ impl Chassis {
         let Some(state) = self.endpoints.get_mut(&document.id) else { return Ok(()) };
         state.rules.replace(&self.switch, site, rules)?;
         self.refresh_balancers_of(document.id);
-        self.lead_in(document)?;
+        match in_vlan {
+            // The node's ports are not there.
+            true => self.lead_nothing_in(document.id),
+            false => self.lead_in(document)?,
+        }
         self.refresh_mappings(document.network)
     }
 
