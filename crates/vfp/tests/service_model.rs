@@ -177,6 +177,7 @@ impl World {
                 mtu: 1500,
                 hidden_behind: None,
                 hairpin: false,
+                router_guard: false,
                 program: ProgramSpec { layers: vec![layer.clone()] },
             };
             let port = switch.add_port(spec).expect("a free port");

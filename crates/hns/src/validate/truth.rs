@@ -14,7 +14,7 @@ use wire::Ip;
 use crate::compile::load_balancer::Extras;
 use crate::compile::network::Mode;
 use crate::compile::support::{self, Support};
-use crate::compile::{CompileError, port_mapping, sdn_route};
+use crate::compile::{CompileError, guard, port_mapping, sdn_route};
 use crate::fingerprint::Seen;
 use crate::journal::Change;
 use crate::machine::{Adapter, Machine};
@@ -83,6 +83,7 @@ fn network(network: &Network, before: Option<&Network>) -> Result<()> {
 
 fn endpoint(endpoint: &Endpoint, before: Option<&Endpoint>, network: Option<&Record<Network>>, machine: &dyn Machine) -> Result<()> {
     let mode = network.and_then(|network| Mode::of(&network.document).ok()).unwrap_or(Mode::Private);
+    guard::may_spoof(endpoint).map_err(unreadable)?;
     let known: Vec<&Policy> = before.iter().flat_map(|before| &before.policies).collect();
     let policies = added(endpoint.policies.iter(), &known);
     refuse(support::refused(&policies, |kind| support::endpoint(kind, mode)), "an endpoint of this network")?;
@@ -123,9 +124,12 @@ fn load_balancer(balancer: &LoadBalancer, known: bool, mode: Option<Mode>) -> Re
     if !known && mode.is_some_and(|mode| !mode.has_services()) {
         return Err(untrue("load balancers in front of endpoints that are not on L2Bridge, L2Tunnel or Overlay networks", "LoadBalancer"));
     }
-    let unreadable =
-        |error: CompileError| Error::InvalidPolicy(detail(error.cause).field(error.field).remedy("correct it, or leave it out"));
     Extras::of(balancer).map(drop).map_err(unreadable)
+}
+
+/// A field of ours in `AdditionalParams` that says nothing.
+fn unreadable(error: CompileError) -> Error {
+    Error::InvalidPolicy(detail(error.cause).field(error.field).remedy("correct it, or leave it out"))
 }
 
 /// Packets can be led to the node, and to nobody else.

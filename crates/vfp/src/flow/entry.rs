@@ -31,6 +31,8 @@ pub(crate) struct Entry {
     pub(crate) transposition: Transposition,
     /// Their outer headers.
     pub(crate) encapsulation: Option<Encapsulation>,
+    /// The provider that they come from, if they come by a tunnel: then they leave by none, so that both fit into the same words.
+    pub(crate) provider: Ip,
 }
 
 const REPLY: u64 = 1;
@@ -59,11 +61,11 @@ fn ip_of(low: u64, high: u64) -> Ip {
 impl Entry {
     /// The entry as words; the first eight are the key.
     pub(crate) fn to_words(self) -> [u64; WORDS] {
-        let Self { key, to, rule, connection, reply, mtu, generations, transposition: t, encapsulation } = self;
+        let Self { key, to, rule, connection, reply, mtu, generations, transposition: t, encapsulation, provider } = self;
         let flags = if reply { REPLY } else { 0 } | if encapsulation.is_some() { ENCAPSULATED } else { 0 };
         let outer = encapsulation.unwrap_or_default();
         let ([s0, s1], [d0, d1]) = (ip_words(t.source), ip_words(t.destination));
-        let ([l0, l1], [r0, r1]) = (ip_words(outer.local), ip_words(outer.remote));
+        let ([l0, l1], [r0, r1]) = (ip_words(outer.local), ip_words(if encapsulation.is_some() { outer.remote } else { provider }));
         let mut words = [0; WORDS];
         words[..8].copy_from_slice(&key.0);
         words[8] = u64::from(to.0) << 32 | u64::from(mtu) << 16 | u64::from(t.parts) << 8 | flags;
@@ -84,6 +86,7 @@ impl Entry {
         let (destination_mac, address_difference) = mac_of(words[11]);
         let (source_mac, port_difference) = mac_of(words[12]);
         let flags = words[8] & 0xff;
+        let remote = ip_of(words[21], words[22]);
         let encapsulation = (flags & ENCAPSULATED != 0).then(|| Encapsulation {
             kind: match words[17] & 0xff {
                 1 => TunnelKind::Geneve,
@@ -92,7 +95,7 @@ impl Entry {
             },
             vni: words[18] as u32,
             local: ip_of(words[19], words[20]),
-            remote: ip_of(words[21], words[22]),
+            remote,
             port: (words[17] >> 16) as u16,
         });
         Self {
@@ -114,6 +117,7 @@ impl Entry {
                 address_difference,
                 port_difference,
             },
+            provider: if encapsulation.is_some() { Ip::NONE } else { remote },
             encapsulation,
         }
     }
@@ -148,6 +152,7 @@ mod tests {
                 generations: [3, u32::MAX],
                 transposition,
                 encapsulation,
+                provider: if encapsulation.is_some() { Ip::NONE } else { Ip(u128::MAX / 5) },
             };
             assert_eq!(Entry::from_words(&entry.to_words()), entry);
         }

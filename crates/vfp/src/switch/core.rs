@@ -75,6 +75,11 @@ impl Core {
         self.ports.get(id.0 as usize)?.as_ref()
     }
 
+    /// Whether nobody believes the NIC of a port that it is a router.
+    pub(crate) fn is_no_router(&self, id: PortId) -> bool {
+        self.port(id).is_some_and(|port| port.spec.router_guard)
+    }
+
     /// Ends a connection: its flows leave the table, and what it had is given back.
     pub(crate) fn end(&mut self, id: ConnectionId, flows: &Flows) {
         self.collect(id, flows);

@@ -324,6 +324,7 @@ impl Switch {
             generations: [self.generation(packet.port), self.generation(decided.egress.port)],
             transposition: decided.transposition,
             encapsulation: decided.egress.encapsulation,
+            provider: packet.encapsulation.map_or(Ip::NONE, |outer| outer.remote),
         };
         self.flows.write(slot, &entry, packet.now);
         if let Some(connection) = core.connections.get_mut(id) {
@@ -423,12 +424,20 @@ impl Core {
         if source.spec.kind == PortKind::Tunnel && target.spec.kind == PortKind::Tunnel {
             return Err(End::Drop(DropReason::SplitHorizon, facts.decisive));
         }
-        if target.spec.kind == PortKind::Uplink
-            && let Some(mac) = source.spec.hidden_behind
-        {
-            facts.subject.source_mac = mac;
+        if target.spec.kind == PortKind::Uplink {
+            if self.is_forged(&facts.subject.id) {
+                return Err(End::Drop(DropReason::ForgedTunnel, facts.decisive));
+            }
+            facts.subject.source_mac = source.spec.hidden_behind.unwrap_or(facts.subject.source_mac);
         }
         Ok(())
+    }
+
+    /// Whether another node would take a packet for one of our tunnels. Those have sockets of their own and never come by here, so
+    /// it is somebody else's who got the node's address by translation.
+    fn is_forged(&self, id: &FlowId) -> bool {
+        let speaker = (id.source, id.destination_port);
+        id.protocol == protocol::UDP && self.domains.values().any(|domain| domain.speaks_as(speaker))
     }
 
     /// What goes back to the NIC it came from must look as if another had sent it. `before` is what its frame addresses were.

@@ -140,6 +140,7 @@ impl World {
         spec.addresses = vec![nic_address(number, true), nic_address(number, false)];
         spec.hidden_behind = (bytes[1] & 128 != 0).then(|| mac(100));
         spec.hairpin = bytes[2] & 128 != 0;
+        spec.router_guard = bytes[3] & 128 != 0;
         spec
     }
 
@@ -303,5 +304,16 @@ impl World {
 }
 
 fn port_spec(name: &str, kind: PortKind, domain: DomainId, last: u8, mtu: u16, program: ProgramSpec) -> PortSpec {
-    PortSpec { name: name.into(), kind, mac: mac(last), addresses: vec![], domain, mtu, hidden_behind: None, hairpin: false, program }
+    PortSpec {
+        name: name.into(),
+        kind,
+        mac: mac(last),
+        addresses: vec![],
+        domain,
+        mtu,
+        hidden_behind: None,
+        hairpin: false,
+        router_guard: false,
+        program,
+    }
 }
