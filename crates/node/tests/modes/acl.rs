@@ -14,7 +14,7 @@ use crate::l2bridge::{routed, routed_pod};
 /// What is sent over a connection that is watched: too little to be noticed by time.
 const BYTES: usize = 64 << 10;
 
-fn acl(action: &str, direction: &str, mut fields: Value) -> Value {
+pub(crate) fn acl(action: &str, direction: &str, mut fields: Value) -> Value {
     fields["Action"] = json!(action);
     fields["Direction"] = json!(direction);
     policy("ACL", fields)
@@ -30,7 +30,7 @@ fn change(node: &Node, kind: Kind, id: Guid, how: &str, policies: &[Value]) {
     node.client.modify(kind, id, &request.to_string()).unwrap_or_else(|error| panic!("{how} {policies:?}: {error}"));
 }
 
-fn change_pod(node: &Node, pod: &Pod, policies: &[Value]) {
+pub(crate) fn change_pod(node: &Node, pod: &Pod, policies: &[Value]) {
     change(node, Kind::Endpoint, pod.endpoint, "Update", policies);
 }
 

@@ -5,6 +5,8 @@
 #![cfg(target_os = "linux")]
 
 mod acl;
+#[path = "../../../vfp/tests/common/frames.rs"]
+mod frames;
 mod harness;
 mod hostile;
 mod l2bridge;
