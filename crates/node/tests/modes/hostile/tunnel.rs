@@ -108,6 +108,7 @@ fn a_pod_cannot_inject_into_an_overlay() {
         for pod in [&near, &plain, &far] {
             pings(&bad, pod.v4());
         }
+        assert_eq!(tcp(&bad, world.two().v4()).ip(), world.one().v4(), "it is translated");
         // Under the node's address it would be believed by the other node, in the name of any pod of this one.
         let inside = [&near, &far].map(|pod| Sniffer::start(pod));
         for (victim, node) in [(&far, world.two()), (&near, world.one())] {
