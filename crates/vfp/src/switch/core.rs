@@ -11,7 +11,7 @@ use crate::flow::connection::{Connection, ConnectionId, Connections};
 use crate::flow::expiry::Timeouts;
 use crate::fragment::Fragments;
 use crate::layer::Program;
-use crate::nat::{NatPool, PoolId};
+use crate::nat::{CLASH_PORTS, CLASHES, NatPool, NatPoolSpec, PoolId};
 use crate::port::{PortId, PortSpec};
 use crate::rule::Registry;
 use crate::table::{SharedTable, TableId};
@@ -56,7 +56,7 @@ impl Core {
             ports: Vec::new(),
             domains: HashMap::new(),
             underlays: HashMap::new(),
-            pools: HashMap::new(),
+            pools: HashMap::from([(CLASHES, NatPool::new(NatPoolSpec { ports: CLASH_PORTS }))]),
             tables: HashMap::new(),
             registry: Registry::default(),
             connections: Connections::new(limits.connections, seed),

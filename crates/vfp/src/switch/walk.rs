@@ -142,7 +142,21 @@ impl Switch {
         core.counters.new += 1;
         let mut facts = Facts::first(core, packet)?;
         let egress = core.travel(packet, &mut facts, Way::Forward)?;
+        if packet.headers.kind == Kind::Ip {
+            self.make_unique(core, packet, &mut facts, &egress)?;
+        }
         Ok(found(core, packet, facts, egress, None, Way::Forward))
+    }
+
+    /// Answers must tell whose they are. Where they would look like those of another connection, this one gets another source port.
+    fn make_unique(&self, core: &mut Core, packet: &Packet<'_>, facts: &mut Facts, egress: &Egress) -> Result<(), End> {
+        let reply = reply_of(facts, egress);
+        let translated = facts.subject.id != packet.headers.id;
+        if reply == packet.scope() || !self.is_taken(core, &reply, translated, packet.trial) {
+            return Ok(());
+        }
+        let renamed = core.rename(facts, packet.port, &reply);
+        renamed.inspect_err(|_| core.give_back(facts)).map_err(|reason| End::Drop(reason, facts.decisive))
     }
 
     /// Whether a packet opens a connection under the name of one that is over.
@@ -228,11 +242,6 @@ impl Switch {
     fn connect(&self, core: &mut Core, packet: &Packet<'_>, found: &Found) -> Result<ConnectionId, End> {
         let forward = packet.scope();
         let reply = reply_of(&found.facts, &found.decided.egress);
-        let translated = found.facts.subject.id != packet.headers.id;
-        if reply != forward && self.is_taken(core, &reply, translated) {
-            core.give_back(&found.facts);
-            return Err(End::Drop(DropReason::NoNatPorts, found.decided.rule));
-        }
         if !core.connections.has_share(packet.port) {
             self.make_room(core, packet).inspect_err(|_| core.give_back(&found.facts))?;
         }
@@ -259,17 +268,18 @@ impl Switch {
         }))
     }
 
-    /// Whether answers like these belong to a connection already. One that policy no longer allows has to make room.
+    /// Whether answers like these belong to a connection already. One that policy no longer allows has to make room, unless it is only
+    /// asked.
     ///
     /// Where the way back is another than the way there, as through a node that routes, answers are a connection of their own: they
     /// come from where somebody else's first packets come from. That is no harm as long as nothing is translated.
-    fn is_taken(&self, core: &mut Core, reply: &Scope, translated: bool) -> bool {
+    fn is_taken(&self, core: &mut Core, reply: &Scope, translated: bool, trial: bool) -> bool {
         let Some((id, way)) = core.connections.find(reply) else { return false };
         if way == Way::Forward && !translated {
             return false;
         }
-        let taken = self.is_still_allowed(core, id, false);
-        if !taken {
+        let taken = self.is_still_allowed(core, id, trial);
+        if !taken && !trial {
             self.revoke(core, id);
         }
         taken
@@ -390,6 +400,9 @@ impl Core {
         self.leave(port, egress.port, facts)?;
         self.turn(port, egress.port, before, facts);
         self.layers(egress.port, Direction::In, facts, way)?;
+        if way == Way::Forward {
+            self.keep_name(facts);
+        }
         Ok(egress)
     }
 

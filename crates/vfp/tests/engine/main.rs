@@ -7,6 +7,7 @@ mod affinity;
 mod ageing;
 mod bench;
 mod bridge;
+mod clash;
 mod concurrency;
 mod counters;
 mod errors;
