@@ -34,6 +34,7 @@ impl World {
             24 => self.change_table([step[1], step[2]]),
             25 | 26 => self.set_rule(step[1], step[2] & 1 == 0, step[3]),
             27 => self.know_gateway(pick(&[None, Some(254), Some(253)], step[1])),
+            _ if step[1] & 128 != 0 => self.change_uplink(step[2]),
             _ => self.change_underlay(step),
         }
         let under_way: Vec<Past> = self.past.iter().rev().take(NOTICING).cloned().collect();

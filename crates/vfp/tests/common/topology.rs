@@ -105,7 +105,7 @@ impl World {
         for number in 0..2 + usize::from(plan[2] % 3) {
             world.add_nic(number, &plan[4..]);
         }
-        world.add_service(plan[1]);
+        world.change_uplink(plan[1]);
         world.change_table([plan[3], plan[8]]);
         (0..12).for_each(|rule| world.set_rule(rule, true, plan[3]));
         world.connect_other();
@@ -230,14 +230,18 @@ impl World {
         }
     }
 
-    /// From the wire, a port of the node leads to the NICs.
-    fn add_service(&self, byte: u8) {
-        if byte & 2 == 0 {
-            return;
-        }
+    /// From the wire, a port of the node leads to the NICs, or is shut.
+    pub(super) fn change_uplink(&self, byte: u8) {
         let conditions = Conditions { destination_ports: vec![80..=80], ..Conditions::to(ip("192.168.0.1")) };
-        let rule = RuleSpec::new("node port", 1, conditions, Action::Redirect(self.service(byte, byte.rotate_left(3), true)));
-        let layer = LayerSpec { name: "service".into(), stateful: true, outward: vec![group("ports", vec![rule])], ..LayerSpec::default() };
+        let service = self.service(byte, byte.rotate_left(3), true);
+        // Its backends may be in a network of their own.
+        let domain = (byte & 64 != 0).then_some(self.pods);
+        let action = match byte & 2 {
+            0 => Action::Refuse,
+            _ => Action::Redirect(Arc::new(Service { domain, ..(*service).clone() })),
+        };
+        let rules = if byte & 3 == 0 { vec![] } else { vec![RuleSpec::new("node port", 1, conditions, action)] };
+        let layer = LayerSpec { name: "service".into(), stateful: true, outward: vec![group("ports", rules)], ..LayerSpec::default() };
         let domain = self.switch.ports().iter().find(|port| port.id == self.uplink).map(|port| port.domain.clone());
         let domain = if domain.as_deref() == Some("pods") { self.pods } else { DomainId(self.pods.0 + 1) };
         let spec = port_spec("uplink", PortKind::Uplink, domain, 100, MTU, ProgramSpec { layers: vec![layer] });
