@@ -78,6 +78,8 @@ pub(crate) struct Connection {
     /// The ports it came from and went to, with their generations when it was last found to be allowed.
     pub(crate) ports: [PortId; 2],
     pub(crate) generations: [u32; 2],
+    /// Whether answers have come past the port it went to: that of a node, which sent its packets on as they were.
+    pub(crate) answered_past: bool,
     pub(crate) made: Instant,
 }
 
@@ -126,7 +128,12 @@ impl Connection {
     }
 
     pub(crate) fn is_answered(&self) -> bool {
-        self.reply.seen.packets > 0
+        self.reply.seen.packets > 0 || self.answered_past
+    }
+
+    /// Where its packets would be taken up as they are by a node that routes them.
+    pub(crate) fn onwards(&self) -> Scope {
+        Scope { port: self.reply.scope.port, ..self.forward.scope }
     }
 
     pub(crate) fn last_seen(&self) -> Instant {

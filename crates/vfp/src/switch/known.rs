@@ -33,7 +33,12 @@ impl Switch {
         let generation = |port: PortId| Some(self.flows.cells.get(port.0 as usize)?.generation.load(Ordering::Acquire));
         let current = [generation(port)?, generation(entry.to)?];
         let provider = encapsulation.map_or(Ip::NONE, |outer| outer.remote);
-        if entry.generations != current || entry.provider != provider || is_too_large(frame, headers, entry.mtu) {
+        let is_past = |(port, before): (PortId, u32)| generation(port) != Some(before);
+        if entry.generations != current
+            || entry.past.is_some_and(is_past)
+            || entry.provider != provider
+            || is_too_large(frame, headers, entry.mtu)
+        {
             return None;
         }
         self.flows.note(slot, now, frame.len(), headers.tcp_flags);

@@ -195,15 +195,27 @@ impl Switch {
         let egress = core.travel(packet, &mut facts, way)?;
         // A connection whose packets now go elsewhere, or under another name, is not the same one any more. Nor are answers that
         // would go to somebody who never asked, unless that is the node, which routes for those behind it.
+        let asked = match way {
+            Way::Reply if egress.port != forward.port => self.asked_through(core, &forward, egress.port, packet.trial),
+            _ => None,
+        };
         let same = match way {
             Way::Forward => reply_of(&facts, &egress) == reply,
-            Way::Reply => egress.port == forward.port || core.hides_behind(packet.port, egress.port),
+            Way::Reply => egress.port == forward.port || asked.is_some() || core.hides_behind(packet.port, egress.port),
         };
         if !same {
             core.give_back(&facts);
             return Ok(None);
         }
-        Ok(Some(found(core, packet, facts, egress, Some(id), way)))
+        Ok(Some(Found { asked, ..found(core, packet, facts, egress, Some(id), way) }))
+    }
+
+    /// The connection by which a port sent packets to where another took them up as they were: a NIC whose gateway is the node. The
+    /// node's answers are then its own, though they come back past the node.
+    fn asked_through(&self, core: &mut Core, taken_up: &Scope, port: PortId, trial: bool) -> Option<ConnectionId> {
+        let (id, way) = core.connections.find(&Scope { port, ..*taken_up })?;
+        let led_there = core.connections.get(id)?.reply.scope.port == taken_up.port;
+        (way == Way::Forward && led_there && self.is_still_allowed(core, id, trial)).then_some(id)
     }
 
     /// Whether the first packet of a connection would still be allowed, and translated the same.
@@ -264,6 +276,7 @@ impl Switch {
             memory: found.facts.memory,
             ports,
             generations: ports.map(|port| self.generation(port)),
+            answered_past: false,
             made: packet.now,
         }))
     }
@@ -301,7 +314,11 @@ impl Switch {
 
     /// Counts the packet for its connection, and puts its flow into the unified flow table.
     fn remember(&self, core: &mut Core, id: ConnectionId, packet: &Packet<'_>, found: Found) -> Result<Decided, End> {
-        let Found { facts, decided, way, .. } = found;
+        let Found { facts, decided, way, asked, .. } = found;
+        if let Some(connection) = asked.and_then(|asked| core.connections.get_mut(asked)) {
+            connection.answered_past = true;
+            connection.reply.seen.tcp_flags |= packet.headers.tcp_flags;
+        }
         let Some(connection) = core.connections.get_mut(id) else {
             return Err(End::drop(DropReason::NoFlowResources));
         };
@@ -324,8 +341,11 @@ impl Switch {
             core.counters.flows_displaced += 1;
             core.displace(before.connection, slot, &self.flows);
         }
+        let origin = core.connections.get(id).map_or(packet.port, |connection| connection.forward.scope.port);
+        let is_past = way == Way::Reply && origin != decided.egress.port;
         let entry = Entry {
             key,
+            past: is_past.then(|| (origin, self.generation(origin))),
             to: decided.egress.port,
             rule: decided.rule,
             connection: id,
@@ -358,6 +378,8 @@ pub(super) struct Found {
     pub(super) decided: Decided,
     connection: Option<ConnectionId>,
     way: Way,
+    /// The connection whose answer it is besides.
+    asked: Option<ConnectionId>,
 }
 
 fn found(core: &Core, packet: &Packet<'_>, facts: Facts, egress: Egress, connection: Option<ConnectionId>, way: Way) -> Found {
@@ -365,7 +387,7 @@ fn found(core: &Core, packet: &Packet<'_>, facts: Facts, egress: Egress, connect
     let tier = if connection.is_some() { Tier::Connection } else { Tier::New };
     let mtu = core.port(egress.port).map_or(u16::MAX, |port| port.spec.mtu);
     let decided = Decided { egress, transposition: Transposition::between(&packet.shape(), &after), rule: facts.decisive, tier, mtu };
-    Found { facts, decided, connection, way }
+    Found { facts, decided, connection, way, asked: None }
 }
 
 /// What the answers to a packet look like when they arrive.

@@ -108,7 +108,7 @@ impl World {
         world.change_uplink(plan[1]);
         world.change_table([plan[3], plan[8]]);
         (0..12).for_each(|rule| world.set_rule(rule, true, plan[3]));
-        world.connect_other();
+        world.connect_other(plan[0] & 16 != 0);
         world
     }
 
@@ -254,7 +254,9 @@ impl World {
         let prefix = |text: &str| Conditions::to_prefix(text.parse().expect("a prefix"));
         let push =
             |last| Action::Push { port: self.tunnel, encapsulation: outer(7, 0), source_mac: None, destination_mac: Some(mac(last)) };
-        let out = match variant & 1 {
+        let out = match variant & 9 {
+            // The other NIC is that of a node, which sends on what it gets.
+            8.. => Action::Forward { port: self.other, source_mac: None, destination_mac: Some(mac(50)) },
             0 => Action::Route(self.underlay),
             _ => Action::Forward { port: self.uplink, source_mac: None, destination_mac: Some(mac(254)) },
         };
@@ -288,10 +290,11 @@ impl World {
         }
     }
 
-    /// Another virtual network with an address that the first one has too.
-    fn connect_other(&self) {
+    /// Another virtual network with an address that the first one has too. What comes from there may go to the first NIC at once.
+    pub(super) fn connect_other(&self, past: bool) {
         let far = DomainId(self.pods.0 + 2);
-        let forward = Action::Forward { port: self.other, source_mac: None, destination_mac: Some(mac(50)) };
+        let port = if past { self.nics[0] } else { self.other };
+        let forward = Action::Forward { port, source_mac: None, destination_mac: Some(mac(50)) };
         let push = Action::Push { port: self.tunnel, encapsulation: outer(8, 1), source_mac: None, destination_mac: Some(mac(62)) };
         let rules = [
             (Stage::ForwardIn, RuleSpec::new("own", 1, Conditions::to(ip("10.0.0.1")), forward)),

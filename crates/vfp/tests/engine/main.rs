@@ -22,6 +22,7 @@ mod masquerade;
 mod mtu;
 mod neighbours;
 mod outside;
+mod past;
 mod providers;
 mod refuse;
 mod rules;
