@@ -291,7 +291,9 @@ impl Switch {
         if way == Way::Forward && !translated {
             return false;
         }
-        let taken = self.is_still_allowed(core, id, trial);
+        // The very same conversation from another port has found another way, and goes on by that.
+        let is_moved = !translated && core.connections.get(id).is_some_and(|other| other.forward.scope.id == reply.id.reverse());
+        let taken = !is_moved && self.is_still_allowed(core, id, trial);
         if !taken && !trial {
             self.revoke(core, id);
         }

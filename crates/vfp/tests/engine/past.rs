@@ -180,3 +180,24 @@ fn a_pod_that_breaks_off_is_not_answered_for_long() {
     node.bench.sweep();
     assert_eq!(node.answer(true, 1000, ACK), Err(DropReason::AclBlock));
 }
+
+#[test]
+fn a_conversation_that_moves_to_another_port_goes_on_there() {
+    let bench = Bench::new();
+    let domain = bench.domain("switch");
+    let [one, two, uplink] = [("one", PortKind::Nic, 1), ("two", PortKind::Nic, 2), ("uplink", PortKind::Uplink, 50)]
+        .map(|(name, kind, last)| bench.port(name, kind, domain, last, &[], ProgramSpec::default()));
+    let out = Action::Forward { port: uplink, source_mac: None, destination_mac: None };
+    bench.switch.put_rules(domain, [(Stage::ForwardOut, rule("out", 9, Conditions::any(), out))]).expect("the domain");
+    let mut node = Node { pod: one, host: two, uplink, bench };
+    for port in [one, two, one] {
+        let forward = Action::Forward { port, source_mac: None, destination_mac: None };
+        let rules = [(Stage::ForwardIn, rule("pod", 1, Conditions::to(ip("10.0.0.1")), forward))];
+        node.bench.switch.put_rules(domain, rules).expect("the domain");
+        let (_, _, came) = node.bench.pass(port, &asked(true, 1000, ACK));
+        assert_eq!(came.id.source_port, 1000);
+        node.pod = port;
+        assert!(node.answer(true, 1000, ACK).is_ok());
+    }
+    assert_eq!(node.bench.switch.connection_usage().0, 1);
+}
