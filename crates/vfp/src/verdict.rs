@@ -91,7 +91,7 @@ macro_rules! reasons {
 reasons! {
     /// A rule of an access list blocks it.
     AclBlock = "acl-block",
-    /// The source is not an address of the NIC that sent it.
+    /// The source is not an address of the NIC, or of the other node, that sent it.
     SpoofedSource = "spoofed-source",
     /// No rule says where it goes.
     NoRoute = "no-route",
