@@ -85,6 +85,7 @@ fn port(switch: &Switch, domain: DomainId, kind: PortKind, last: u8, layers: Vec
         mtu: 1500,
         hidden_behind: None,
         hairpin: false,
+        router_guard: false,
         program: ProgramSpec { layers },
     };
     switch.add_port(spec).expect("a free port")

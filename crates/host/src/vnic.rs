@@ -109,10 +109,11 @@ fn shape(netlink: &Netlink, link: &Link, config: &VnicConfig) -> Result<(), Netl
     Ok(())
 }
 
-/// Keeps the link from asking routers and from doubting its addresses: the switch has decided both.
+/// Keeps the link from asking routers and from doubting its addresses: the switch has decided both. And its address of the link is the
+/// one that follows from its hardware address, which is the one that the switch believes it.
 fn quiet_ipv6(netlink: &Netlink, config: &VnicConfig) -> Result<(), VnicError> {
     let set = || {
-        let mut keys = ["accept_dad", "accept_ra", "router_solicitations"].into_iter();
+        let mut keys = ["accept_dad", "accept_ra", "router_solicitations", "addr_gen_mode"].into_iter();
         keys.try_for_each(|key| Key::interface(Family::V6, &config.name, key).set("0").map(|_| ()))
     };
     match netlink.within(set).and_then(|result| result) {

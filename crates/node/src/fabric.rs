@@ -85,6 +85,7 @@ fn port(link: &Link, config: &Config, domain: DomainId, program: ProgramSpec) ->
         mtu: MTU,
         hidden_behind: None,
         hairpin: true,
+        router_guard: false,
         program,
     }
 }

@@ -49,6 +49,8 @@ pub struct SwitchCounters {
     pub connections_revoked: u64,
     /// Connections that made room for new ones of the same port.
     pub connections_evicted: u64,
+    /// Connections that got another source port, as their answers could not have been told from those of another connection.
+    pub connections_renamed: u64,
     /// Flows that made room for others in the unified flow table.
     pub flows_displaced: u64,
     /// Requests for neighbours that the switch answered.

@@ -72,6 +72,10 @@ impl Group {
         true
     }
 
+    pub(crate) fn get(&self, name: &str) -> Option<&Arc<Rule>> {
+        self.rules.get(name)
+    }
+
     pub(crate) fn remove(&mut self, name: &str) -> bool {
         match self.rules.remove(name) {
             Some(rule) => {

@@ -16,6 +16,12 @@ use crate::port::PortId;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PoolId(pub u32);
 
+/// The pool of the switch itself, for connections whose answers could not be told apart. Other pools begin with 1.
+pub(crate) const CLASHES: PoolId = PoolId(0);
+
+/// Its ports, which Linux does not give to sockets by itself: a client is unlikely to come from one.
+pub(crate) const CLASH_PORTS: RangeInclusive<u16> = 61_000..=65_535;
+
 /// A pool as it is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NatPoolSpec {

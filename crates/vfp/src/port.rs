@@ -77,6 +77,8 @@ pub struct PortSpec {
     pub hidden_behind: Option<MacAddress>,
     /// Whether what comes from the NIC may go back to it.
     pub hairpin: bool,
+    /// Whether the NIC is held to be no router: what it says in a router's name is dropped.
+    pub router_guard: bool,
     /// What it filters.
     pub program: ProgramSpec,
 }

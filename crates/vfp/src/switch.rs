@@ -215,11 +215,12 @@ impl Switch {
     ) -> Verdict {
         match headers.kind {
             Kind::Neighbour { .. } => self.neighbour(port, frame, &headers, encapsulation, sink),
-            Kind::Ip | Kind::Other if headers.is_group() || headers.id.destination.is_multicast() => {
+            Kind::Router if self.core().is_no_router(port) => Verdict::drop(DropReason::RouterGuard),
+            Kind::Ip | Kind::Router | Kind::Other if headers.is_group() || headers.id.destination.is_multicast() => {
                 self.group_frame(port, frame, &headers, encapsulation, sink)
             }
             Kind::IcmpError => self.error_message(now, port, frame, &headers, encapsulation, sink),
-            Kind::Ip | Kind::Other => self.walk(now, port, frame, headers, encapsulation, sink),
+            Kind::Ip | Kind::Router | Kind::Other => self.walk(now, port, frame, headers, encapsulation, sink),
         }
     }
 

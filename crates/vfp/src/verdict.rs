@@ -91,7 +91,7 @@ macro_rules! reasons {
 reasons! {
     /// A rule of an access list blocks it.
     AclBlock = "acl-block",
-    /// The source is not an address of the NIC that sent it.
+    /// The source is not an address of the NIC, or of the other node, that sent it.
     SpoofedSource = "spoofed-source",
     /// No rule says where it goes.
     NoRoute = "no-route",
@@ -99,6 +99,14 @@ reasons! {
     NoNeighbour = "no-neighbour",
     /// Its virtual network is not on this node.
     UnknownVni = "unknown-vni",
+    /// It came by a tunnel, and not from a provider of its virtual network.
+    UnknownProvider = "unknown-provider",
+    /// It would pass for a packet of this node's tunnels.
+    ForgedTunnel = "forged-tunnel",
+    /// It says that its NIC is a router.
+    RouterGuard = "router-guard",
+    /// It gives out addresses as a DHCP server does.
+    DhcpGuard = "dhcp-guard",
     /// It came from a tunnel and would have to go back into one.
     SplitHorizon = "split-horizon",
     /// It would leave by the port it came from.
@@ -145,6 +153,8 @@ reasons! {
     Tunnel = "malformed-tunnel",
     /// The source is an address that no sender can have.
     SourceAddress = "malformed-source-address",
+    /// A later fragment reaches into the transport header of its first.
+    Fragment = "malformed-fragment",
 }
 
 impl From<Malformed> for DropReason {
@@ -160,6 +170,7 @@ impl From<Malformed> for DropReason {
             Malformed::Segmentation => Self::Offload,
             Malformed::Tunnel => Self::Tunnel,
             Malformed::SourceAddress => Self::SourceAddress,
+            Malformed::Fragment => Self::Fragment,
         }
     }
 }

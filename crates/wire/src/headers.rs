@@ -30,6 +30,8 @@ pub enum Malformed {
     Tunnel,
     /// A source address that nobody can have: multicast, broadcast, or Ethernet's group bit.
     SourceAddress,
+    /// A later piece that would be written over the transport header of its first.
+    Fragment,
 }
 
 impl Malformed {
@@ -46,6 +48,7 @@ impl Malformed {
             Self::Segmentation => "the offload request does not fit the frame",
             Self::Tunnel => "the tunnel header is not valid",
             Self::SourceAddress => "the source is an address that no sender can have",
+            Self::Fragment => "a later fragment reaches into the transport header",
         }
     }
 }
@@ -119,6 +122,8 @@ pub enum Kind {
         /// Whether it asks.
         request: bool,
     },
+    /// An IPv6 message that only routers send: an advertisement or a redirect.
+    Router,
     /// Anything else, known by its Ethernet type only.
     Other,
 }
@@ -177,6 +182,24 @@ pub struct Headers {
 const ETHERNET: usize = 14;
 const VLAN_TAG: usize = 4;
 const EXTENSIONS_MAX: usize = 8;
+
+/// What is behind the extension headers of an IPv6 packet.
+struct Chain {
+    protocol: u8,
+    /// Of the IPv6 header and all that was walked over.
+    length: usize,
+    /// Where a piece begins in the payload of the whole.
+    offset: u16,
+}
+
+/// How much of its transport header the first piece of a packet must have, in bytes.
+const fn header_least(protocol: u8) -> u16 {
+    match protocol {
+        protocol::TCP => 20,
+        protocol::SCTP => 12,
+        _ => 8,
+    }
+}
 
 fn word(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]))
@@ -277,7 +300,7 @@ impl Headers {
             (_, more) => Fragment::Later { id, last: !more },
         };
         self.kind = Kind::Ip;
-        self.transport(frame)
+        self.transport(frame, (offset & 0x1fff) * 8)
     }
 
     fn ipv6(&mut self, frame: &[u8]) -> Result<(), Malformed> {
@@ -301,15 +324,15 @@ impl Headers {
         self.hop_limit = header[7];
         self.end = (l3 + total) as u32;
         self.kind = Kind::Ip;
-        let (next, at) = self.extensions(&bytes[..total], header[6])?;
-        self.id.protocol = next;
-        self.l4 = (l3 + at) as u16;
-        self.transport(frame)
+        let Chain { protocol, length, offset } = self.extensions(&bytes[..total], header[6])?;
+        self.id.protocol = protocol;
+        self.l4 = (l3 + length) as u16;
+        self.transport(frame, offset)
     }
 
-    /// Walks over extension headers; answers the protocol behind them and where it starts, counted from the IPv6 header.
-    fn extensions(&mut self, packet: &[u8], first: u8) -> Result<(u8, usize), Malformed> {
-        let (mut next, mut at, mut cut) = (first, 40, false);
+    /// Walks over extension headers.
+    fn extensions(&mut self, packet: &[u8], first: u8) -> Result<Chain, Malformed> {
+        let (mut next, mut at, mut cut, mut begins) = (first, 40, false, 0);
         for _ in 0..EXTENSIONS_MAX {
             let length = match next {
                 protocol::HOP_BY_HOP | protocol::ROUTING | protocol::DESTINATION_OPTIONS => {
@@ -325,9 +348,10 @@ impl Headers {
                         (0, true) => Fragment::First { id },
                         (_, more) => Fragment::Later { id, last: !more },
                     };
+                    begins = offset & 0xfff8;
                     8
                 }
-                _ => return Ok((next, at)),
+                _ => return Ok(Chain { protocol: next, length: at, offset: begins }),
             };
             next = *packet.get(at).ok_or(Malformed::Truncated)?;
             at += length;
@@ -335,20 +359,21 @@ impl Headers {
                 return Err(Malformed::HeaderLength);
             }
             if matches!(self.fragment, Fragment::Later { .. }) {
-                return Ok((next, at));
+                return Ok(Chain { protocol: next, length: at, offset: begins });
             }
         }
         Err(Malformed::ExtensionHeaders)
     }
 
     #[inline]
-    fn transport(&mut self, frame: &[u8]) -> Result<(), Malformed> {
+    fn transport(&mut self, frame: &[u8], offset: u16) -> Result<(), Malformed> {
         if self.id.source.is_multicast() {
             return Err(Malformed::SourceAddress);
         }
         self.payload = self.l4;
         if matches!(self.fragment, Fragment::Later { .. }) {
-            return Ok(());
+            // It would be written over the transport header that its first piece was judged by (RFC 3128).
+            return if offset < header_least(self.id.protocol) { Err(Malformed::Fragment) } else { Ok(()) };
         }
         let l4 = frame.get(usize::from(self.l4)..self.end as usize).ok_or(Malformed::IpLength)?;
         match self.id.protocol {
@@ -413,7 +438,13 @@ impl Headers {
     fn icmpv6(&mut self, l4: &[u8]) -> Result<(), Malformed> {
         const SOLICITATION: u8 = 135;
         const ADVERTISEMENT: u8 = 136;
+        const ROUTER_ADVERTISEMENT: u8 = 134;
+        const REDIRECT: u8 = 137;
         let kind = *l4.first().ok_or(Malformed::Truncated)?;
+        if matches!(kind, ROUTER_ADVERTISEMENT | REDIRECT) {
+            self.kind = Kind::Router;
+            return Ok(());
+        }
         if !matches!(kind, SOLICITATION | ADVERTISEMENT) {
             return self.icmp(l4, |kind| kind < 128);
         }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::Ip;
+
 /// An Ethernet (MAC) address.
 ///
 /// Prints as HNS prints it, `00-15-5D-52-C0-01`; reads hyphens or colons, upper or lower case.
@@ -23,6 +25,12 @@ impl MacAddress {
     pub fn from_u64(number: u64) -> Self {
         let [_, _, bytes @ ..] = number.to_be_bytes();
         Self(bytes)
+    }
+
+    /// The IPv6 address of its link that a NIC with this address gives itself (RFC 4291, appendix A).
+    pub const fn link_local(self) -> Ip {
+        let [a, b, c, d, e, f] = self.0;
+        Ip(0xfe80 << 112 | u64::from_be_bytes([a ^ 2, b, c, 0xff, 0xfe, d, e, f]) as u128)
     }
 
     /// Whether the address names a group of receivers, and so cannot be a NIC's own.

@@ -10,8 +10,9 @@ use ipnet::IpNet;
 use vfp::{DomainId, PortId, PortKind, PortSpec, ProgramSpec};
 use wire::{Ip, MacAddress};
 
+use super::guard::Guard;
 use super::network::Mode;
-use super::{CompileError, Placed, Site, access, address, guard, l4_proxy, mac, mode, outbound_nat, prefix, sdn_route, source_mac_address};
+use super::{CompileError, Placed, Site, access, address, l4_proxy, mac, mode, outbound_nat, prefix, sdn_route, source_mac_address};
 
 /// A route that the NIC's namespace gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,8 +135,8 @@ fn domain(network: &Network, site: &Site) -> Result<DomainId, CompileError> {
 pub fn port(endpoint: &Endpoint, network: &Network, site: &Site) -> Result<PortSpec, CompileError> {
     let mode = Mode::of(network)?;
     let (mac, addresses) = (hardware_address(endpoint)?, addresses(endpoint)?);
-    let strict = matches!(mode, Mode::L2Bridge | Mode::L2Tunnel | Mode::Overlay);
-    let mut layers = guard::layers(mac, if strict { &addresses } else { &[] });
+    let guard = Guard::of(endpoint, mac, &addresses)?;
+    let mut layers = guard.layers();
     layers.extend(access::layers(endpoint, network, site)?);
     if let (true, Some(adapter)) = (mode.has_services(), &site.adapter) {
         layers.extend(l4_proxy::layer(&endpoint.policies, &network.policies, &addresses, adapter)?);
@@ -148,8 +149,7 @@ pub fn port(endpoint: &Endpoint, network: &Network, site: &Site) -> Result<PortS
         name: label(endpoint),
         kind: PortKind::Nic,
         mac,
-        // Where the wire gives out addresses, the switch does not know them.
-        addresses: if strict { addresses } else { Vec::new() },
+        addresses: guard.addresses,
         domain: domain(network, site)?,
         mtu: mtu(endpoint, network, site)?,
         hidden_behind: match (mode, &site.adapter) {
@@ -157,6 +157,7 @@ pub fn port(endpoint: &Endpoint, network: &Network, site: &Site) -> Result<PortS
             _ => None,
         },
         hairpin: false,
+        router_guard: true,
         program: ProgramSpec { layers },
     })
 }

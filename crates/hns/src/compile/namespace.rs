@@ -22,7 +22,8 @@ pub fn existing(namespace: &Namespace) -> Result<Option<PathBuf>, CompileError> 
     const FIELD: &str = "AdditionalParams.NetworkNamespace";
     let Some(value) = namespace.additional_params.as_deref().and_then(|params| params.get("NetworkNamespace")) else { return Ok(None) };
     let path = value.as_str().filter(|path| Path::new(path).is_absolute() && !path.contains('\0'));
-    let path = path.ok_or_else(|| CompileError::new(FIELD, format!("{value} is no path from the root on")))?;
+    let path =
+        path.ok_or_else(|| CompileError::new(FIELD, format!("{value} is no file of a network namespace, such as /run/netns/NAME")))?;
     match namespace.namespace_type.is_default() {
         true => Err(CompileError::new(FIELD, "the machine's own namespace has no other file")),
         false => Ok(Some(PathBuf::from(path))),

@@ -15,7 +15,7 @@ use wire::Ip;
 
 use crate::compile::load_balancer::Extras;
 use crate::compile::network::Mode;
-use crate::compile::{CompileError, namespace, port_mapping, sdn_route, support, vlan};
+use crate::compile::{CompileError, guard, namespace, port_mapping, sdn_route, support, vlan};
 use crate::fingerprint::Seen;
 use crate::journal::Change;
 use crate::machine::{Adapter, Machine};
@@ -43,7 +43,7 @@ pub(crate) fn check(change: &Change, before: &State, after: &State, machine: &dy
         }
         Change::Put(AnyRecord::Namespace(record)) => {
             let existing = namespace::existing(&record.document);
-            existing.map(drop).map_err(|error| of_ours(error, "name the file of a network namespace, such as \"/run/netns/NAME\""))
+            existing.map(drop).map_err(unreadable)
         }
         Change::Put(AnyRecord::Route(record)) => {
             let loses = |before: &SdnRoute| SdnRoute { endpoints: record.document.endpoints.clone(), ..before.clone() };
@@ -55,11 +55,6 @@ pub(crate) fn check(change: &Change, before: &State, after: &State, machine: &dy
         }
         Change::Put(_) | Change::Remove(..) | Change::ManagementMacs(_) => Ok(()),
     }
-}
-
-/// What stands in `AdditionalParams` and cannot be read.
-fn of_ours(error: CompileError, remedy: &str) -> Error {
-    Error::InvalidParameter(detail(error.cause).field(error.field).remedy(remedy))
 }
 
 fn is_part(list: &[Guid], of: &[Guid]) -> bool {
@@ -88,6 +83,7 @@ fn network(network: &Network, before: Option<&Network>) -> Result<()> {
 
 fn endpoint(endpoint: &Endpoint, before: Option<&Endpoint>, network: Option<&Record<Network>>, machine: &dyn Machine) -> Result<()> {
     let mode = network.and_then(|network| Mode::of(&network.document).ok()).unwrap_or(Mode::Private);
+    guard::may_spoof(endpoint).map_err(unreadable)?;
     let known: Vec<&Policy> = before.iter().flat_map(|before| &before.policies).collect();
     let policies = added(endpoint.policies.iter(), &known);
     refuse(support::refused(&policies, |kind| support::endpoint(kind, mode)), "an endpoint of this network")?;
@@ -97,7 +93,7 @@ fn endpoint(endpoint: &Endpoint, before: Option<&Endpoint>, network: Option<&Rec
     if let (Some(network), false) = (network, endpoint.is_remote()) {
         in_vlan(endpoint, &network.document, before.is_none(), &policies)?;
     }
-    namespace::interface_name(endpoint).map_err(|error| of_ours(error, "leave it out for the first free name"))?;
+    namespace::interface_name(endpoint).map_err(unreadable)?;
     if let Some(network) = network {
         interface_constraints(&policies, &network.inside.adapter, machine)?;
         next_hops(&policies, mode, &network.inside.adapter, machine)?;
@@ -150,8 +146,6 @@ fn load_balancer(balancer: &LoadBalancer, known: bool, mode: Option<Mode>) -> Re
     if !known && mode.is_some_and(|mode| !mode.has_services()) {
         return Err(untrue("load balancers in front of endpoints that are not on L2Bridge, L2Tunnel or Overlay networks", "LoadBalancer"));
     }
-    let unreadable =
-        |error: CompileError| Error::InvalidPolicy(detail(error.cause).field(error.field).remedy("correct it, or leave it out"));
     Extras::of(balancer).map(drop).map_err(unreadable)
 }
 
@@ -167,6 +161,11 @@ fn backends_in_vlans(balancer: &LoadBalancer, before: &[Guid], state: &State) ->
         }
     }
     Ok(())
+}
+
+/// A field of ours in `AdditionalParams` that says nothing.
+fn unreadable(error: CompileError) -> Error {
+    Error::InvalidPolicy(detail(error.cause).field(error.field).remedy("correct it, or leave it out"))
 }
 
 /// Packets can be led to the node, and to nobody else.

@@ -366,18 +366,24 @@ fn a_change_of_one_rule_leaves_connections_alone_that_are_still_allowed() {
 }
 
 #[test]
-fn answers_that_come_back_past_the_node_are_judged_as_what_they_look_like() {
-    // The node routes what leaves; what comes back is led from the wire to the endpoint at once, as if somebody there had begun.
-    let answered = |allowed: Value, passes: bool| {
+fn answers_that_come_back_past_the_node_are_answers() {
+    // The node routes what leaves; what comes back is led from the wire to the endpoint at once.
+    for (own, theirs) in [("10.1.0.2", "198.51.100.7"), ("[fd10::2]", "[2001:db8::7]")] {
+        let mut node = node(json!([]), json!([block("In", json!({ "Priority": 200 })), allow("Out", json!({}))]));
+        let answer = |port: u16| format!("ack {theirs}:443 > {own}:{port} as gw @host");
         judge(
-            &mut node(json!([]), json!([block("In", json!({ "Priority": 200 })), allowed])),
+            &mut node,
             &[
-                ("a", "tcp 10.1.0.2:1000 > 198.51.100.7:443 @host", true),
-                ("host", "tcp 10.1.0.2:1000 > 198.51.100.7:443 @gw", true),
-                ("uplink", "ack 198.51.100.7:443 > 10.1.0.2:1000 as gw @host", passes),
+                ("uplink", &answer(1000), false),
+                ("a", &format!("tcp {own}:1000 > {theirs}:443 @host"), true),
+                ("uplink", &answer(1000), false),
+                ("host", &format!("tcp {own}:1000 > {theirs}:443 @gw"), true),
+                ("uplink", &answer(1000), true),
+                ("uplink", &answer(1000), true),
+                ("uplink", &answer(1001), false),
             ],
         );
-    };
-    answered(allow("Out", json!({})), false);
-    answered(allow("In", json!({ "Protocols": "6", "RemotePorts": "443", "Priority": 100 })), true);
+        node.change_endpoint("net", &a(json!([block("In", json!({})), block("Out", json!({ "RemotePorts": "443" }))])));
+        judge(&mut node, &[("uplink", &answer(1000), false)]);
+    }
 }

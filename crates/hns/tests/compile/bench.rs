@@ -405,6 +405,7 @@ fn port_spec(name: &str, kind: PortKind, last: u8, domain: DomainId) -> PortSpec
         mtu: 1500,
         hidden_behind: None,
         hairpin: false,
+        router_guard: false,
         program: ProgramSpec::default(),
     }
 }

@@ -133,7 +133,8 @@ fn port_and_provider_address_are_the_networks() {
 #[test]
 fn networks_with_the_same_addresses_do_not_meet() {
     let mut node = node();
-    node.network(&overlay("other", 6000, &[("10.244.1.0/24", "10.244.1.1")], json!([])));
+    let route = remote_subnet("10.244.2.0/24", "192.0.2.11", "02-00-00-00-0B-02");
+    node.network(&overlay("other", 6000, &[("10.244.1.0/24", "10.244.1.1")], json!([route])));
     node.endpoint("other", &endpoint("c", 4, &["10.244.1.3"], json!([])));
     node.endpoint("other", &endpoint("d", 5, &["10.244.1.5"], json!([])));
     node.check(&[

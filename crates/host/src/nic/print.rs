@@ -105,6 +105,7 @@ fn write_headers(f: &mut fmt::Formatter<'_>, headers: &Headers) -> fmt::Result {
         Kind::IcmpError => write!(f, " error {}", headers.id),
         Kind::Neighbour { request: true } => write!(f, " who has {}, asks {}", headers.id.destination, headers.id.source),
         Kind::Neighbour { request: false } => write!(f, " {} is here", headers.id.source),
+        Kind::Router => write!(f, " router {}", headers.id.source),
         Kind::Other => write!(f, " type {:#06x}", headers.ether_type),
     }
 }

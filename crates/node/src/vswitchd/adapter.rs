@@ -346,6 +346,7 @@ fn prepare(name: &str, link: &Link, addresses: Vec<IpNet>, switch: &Switch, opti
         mtu,
         hidden_behind: None,
         hairpin: false,
+        router_guard: false,
         program: ProgramSpec { layers: vec![compile::service_layer(services)] },
     };
     let uplink = switch.add_port(port(name.to_owned(), PortKind::Uplink, wire_domain, outside_services))?;

@@ -52,6 +52,7 @@ impl Gateway {
             mtu: MTU,
             hidden_behind: None,
             hairpin: false,
+            router_guard: false,
             program: ProgramSpec::default(),
         };
         let port = switch.add_port(spec)?;

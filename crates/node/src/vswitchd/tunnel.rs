@@ -38,6 +38,7 @@ impl Tunnel {
             mtu: site.mtu.saturating_sub(vxlan_overhead(address.is_ipv4())),
             hidden_behind: None,
             hairpin: false,
+            router_guard: false,
             program: program(&BTreeMap::new()),
         };
         let port = switch.add_port(spec.clone())?;

@@ -207,6 +207,7 @@ pub(super) fn counters(shared: &Shared) -> CounterSet {
         ("connections-expired", counters.connections_expired),
         ("connections-revoked", counters.connections_revoked),
         ("connections-evicted", counters.connections_evicted),
+        ("connections-renamed", counters.connections_renamed),
         ("neighbours-answered", counters.neighbours_answered),
         ("errors-sent", counters.errors_sent),
     ];

@@ -52,6 +52,7 @@ impl Vlan {
             mtu: untagged.mtu,
             hidden_behind: None,
             hairpin: false,
+            router_guard: false,
             program: ProgramSpec::default(),
         };
         let uplink = switch.add_port(spec).inspect_err(|_| _ = switch.remove_domain(domain))?;

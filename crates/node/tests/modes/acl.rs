@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 
 use crate::harness::document::policy;
 use crate::harness::serve::PORT;
+use crate::harness::world::OUTSIDE;
 use crate::harness::{MOMENT, Node, Pod, World, eventually, pings, probe, refused, run, tcp, udp};
 use crate::l2bridge::{routed, routed_pod};
 
 /// What is sent over a connection that is watched: too little to be noticed by time.
 const BYTES: usize = 64 << 10;
 
-fn acl(action: &str, direction: &str, mut fields: Value) -> Value {
+pub(crate) fn acl(action: &str, direction: &str, mut fields: Value) -> Value {
     fields["Action"] = json!(action);
     fields["Direction"] = json!(direction);
     policy("ACL", fields)
@@ -30,7 +31,7 @@ fn change(node: &Node, kind: Kind, id: Guid, how: &str, policies: &[Value]) {
     node.client.modify(kind, id, &request.to_string()).unwrap_or_else(|error| panic!("{how} {policies:?}: {error}"));
 }
 
-fn change_pod(node: &Node, pod: &Pod, policies: &[Value]) {
+pub(crate) fn change_pod(node: &Node, pod: &Pod, policies: &[Value]) {
     change(node, Kind::Endpoint, pod.endpoint, "Update", policies);
 }
 
@@ -166,6 +167,27 @@ fn a_network_says_what_no_pod_may() {
         for own in [one.v4(), one.v6()] {
             tcp(&two, own);
         }
+    });
+}
+
+#[test]
+fn answers_that_come_past_the_node_pass_a_list_that_lets_nothing_in() {
+    run("acl::answers_that_come_past_the_node_pass_a_list_that_lets_nothing_in", || {
+        let world = World::new(1);
+        let (_, [one, two, _]) = three(&world);
+        change_pod(world.one(), &one, &[acl("Block", "In", json!({ "Priority": 200 }))]);
+        for (own, outside) in [(one.v4(), OUTSIDE[0]), (one.v6(), OUTSIDE[1])] {
+            assert!(refused(&world.outside, own) && refused(&two, own) && refused(world.one(), own));
+            // The node routes what the pod sends, and what comes back goes from the wire to the pod.
+            assert_eq!(tcp(&one, outside).ip(), own);
+            assert_eq!(udp(&one, outside, 9000).ip(), own);
+            pings(&one, outside);
+            let open = one.run(|| TcpStream::connect(SocketAddr::new(outside, PORT))).expect("a connection");
+            change_pod(world.one(), &one, &[acl("Block", "In", json!({ "Priority": 201 }))]);
+            probe::talk(open, BYTES, BYTES).expect("the connection is still open");
+            assert!(refused(&world.outside, own));
+        }
+        assert!(world.one().drops("eth0", "acl-block") > 0);
     });
 }
 

@@ -9,6 +9,7 @@ use crate::harness::balancer::{Balancer, DSR, address_like, fronts, provider, re
 use crate::harness::probe::{meet, meet_udp};
 use crate::harness::sandbox::missing;
 use crate::harness::{Pod, Sniffer, World, exchange, run};
+use crate::l2bridge::{routed, routed_pod};
 use crate::overlay::{Overlay, VNI};
 
 /// Who speaks to whom, in a capture: of the innermost IP header, once each.
@@ -89,6 +90,24 @@ fn over_an_overlay_answers_go_straight_back() {
                 line.starts_with(&format!("{from},")) && line.contains(&format!("\t{to},")) && line.ends_with(&format!("\t{VNI}"))
             };
             assert!(!outer.is_empty() && outer.iter().all(expected), "{outer:?}");
+        }
+    });
+}
+
+#[test]
+fn over_bridges_answers_go_straight_back() {
+    if skipped() {
+        return;
+    }
+    run("dsr::over_bridges_answers_go_straight_back", || {
+        let world = World::new(2);
+        world.nodes.iter().for_each(|node| make_real(node));
+        let networks = [routed(&world, world.one()), routed(&world, world.two())];
+        let client = routed_pod(world.one(), networks[0], 11, &[]);
+        let backend = routed_pod(world.two(), networks[1], 12, &[]);
+        service(&world, remote_endpoint(world.one(), networks[0], &backend, &[]));
+        for front in fronts() {
+            is_seen_at_both_ends(&world, &client, &backend, front);
         }
     });
 }

@@ -25,16 +25,15 @@ pub(crate) fn routed(world: &World, node: &Node) -> Guid {
 
 /// A pod of such a network.
 pub(crate) fn routed_pod(node: &Node, network: Guid, number: usize, policies: &[Value]) -> Pod {
+    node.pod(network, &routed_document(node, number, policies))
+}
+
+/// The document of such a pod's endpoint.
+pub(crate) fn routed_document(node: &Node, number: usize, policies: &[Value]) -> Value {
     let n = node.number;
     let addresses = [format!("10.244.{n}.{number}/24"), format!("fd00:244:{n}::{number}/64")];
     let gateways = [format!("10.244.{n}.1"), format!("fd00:244:{n}::1")];
-    let document = endpoint(
-        &format!("pod{n}-{number}"),
-        &addresses.each_ref().map(String::as_str),
-        &gateways.each_ref().map(String::as_str),
-        policies,
-    );
-    node.pod(network, &document)
+    endpoint(&format!("pod{n}-{number}"), &addresses.each_ref().map(String::as_str), &gateways.each_ref().map(String::as_str), policies)
 }
 
 /// A network on the adapter's own subnets, with the router as gateway.

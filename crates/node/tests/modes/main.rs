@@ -8,6 +8,8 @@ mod acl;
 mod container_proxy;
 mod dsr;
 mod existing_namespace;
+#[path = "../../../vfp/tests/common/frames.rs"]
+mod frames;
 mod harness;
 mod hostile;
 mod l2bridge;

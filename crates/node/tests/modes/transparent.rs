@@ -1,21 +1,28 @@
 //! Transparent: pods are on the wire as they are, with hardware addresses of their own.
 
 use hcn::Guid;
+use serde_json::Value;
 
 use crate::harness::document::{endpoint, network, subnet};
 use crate::harness::ping::ping_sized;
 use crate::harness::world::{OUTSIDE, ROUTER};
 use crate::harness::{Node, Pod, Sniffer, World, pings, run, tcp, udp};
 
-fn transparent(node: &Node) -> Guid {
+/// A network on the wire as it is.
+pub(crate) fn transparent(node: &Node) -> Guid {
     let subnets = [subnet("192.168.0.0/24", "192.168.0.254"), subnet("fd00:99::/64", "fd00:99::fe")];
     node.network(&network("clear", "Transparent", &subnets, &[]))
 }
 
-fn pod(node: &Node, network: Guid, number: usize) -> Pod {
+/// A pod of it.
+pub(crate) fn pod(node: &Node, network: Guid, number: usize) -> Pod {
+    node.pod(network, &document(number))
+}
+
+/// The document of such a pod's endpoint.
+pub(crate) fn document(number: usize) -> Value {
     let addresses = [format!("192.168.0.{number}/24"), format!("fd00:99::{number}/64")];
-    let document = endpoint(&format!("pod{number}"), &addresses.each_ref().map(String::as_str), &["192.168.0.254", "fd00:99::fe"], &[]);
-    node.pod(network, &document)
+    endpoint(&format!("pod{number}"), &addresses.each_ref().map(String::as_str), &["192.168.0.254", "fd00:99::fe"], &[])
 }
 
 #[test]

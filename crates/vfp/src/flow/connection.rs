@@ -26,6 +26,13 @@ pub(crate) struct Scope {
     pub(crate) id: FlowId,
 }
 
+impl Scope {
+    /// What goes the other way at the same place.
+    pub(crate) fn reverse(&self) -> Self {
+        Self { id: self.id.reverse(), ..*self }
+    }
+}
+
 /// Which direction of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
@@ -78,6 +85,8 @@ pub(crate) struct Connection {
     /// The ports it came from and went to, with their generations when it was last found to be allowed.
     pub(crate) ports: [PortId; 2],
     pub(crate) generations: [u32; 2],
+    /// Whether answers have come past the port it went to: that of a node, which sent its packets on as they were.
+    pub(crate) answered_past: bool,
     pub(crate) made: Instant,
 }
 
@@ -126,7 +135,12 @@ impl Connection {
     }
 
     pub(crate) fn is_answered(&self) -> bool {
-        self.reply.seen.packets > 0
+        self.reply.seen.packets > 0 || self.answered_past
+    }
+
+    /// Where its packets, as they leave, would be taken up by a node that routes them.
+    pub(crate) fn onwards(&self) -> Scope {
+        self.reply.scope.reverse()
     }
 
     pub(crate) fn last_seen(&self) -> Instant {

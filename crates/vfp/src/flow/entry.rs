@@ -27,14 +27,19 @@ pub(crate) struct Entry {
     pub(crate) mtu: u16,
     /// The generations of the two ports when this was decided.
     pub(crate) generations: [u32; 2],
+    /// The port that the connection came from, with its generation, if answers go past it.
+    pub(crate) past: Option<(PortId, u32)>,
     /// Their new headers.
     pub(crate) transposition: Transposition,
     /// Their outer headers.
     pub(crate) encapsulation: Option<Encapsulation>,
+    /// The provider that they come from, if they come by a tunnel: then they leave by none, so that both fit into the same words.
+    pub(crate) provider: Ip,
 }
 
 const REPLY: u64 = 1;
 const ENCAPSULATED: u64 = 2;
+const PAST: u64 = 4;
 
 fn mac_word(mac: MacAddress, rest: u16) -> u64 {
     let [a, b, c, d, e, f] = mac.0;
@@ -59,11 +64,12 @@ fn ip_of(low: u64, high: u64) -> Ip {
 impl Entry {
     /// The entry as words; the first eight are the key.
     pub(crate) fn to_words(self) -> [u64; WORDS] {
-        let Self { key, to, rule, connection, reply, mtu, generations, transposition: t, encapsulation } = self;
-        let flags = if reply { REPLY } else { 0 } | if encapsulation.is_some() { ENCAPSULATED } else { 0 };
+        let Self { key, to, rule, connection, reply, mtu, generations, past, transposition: t, encapsulation, provider } = self;
+        let flag = |set: bool, flag: u64| if set { flag } else { 0 };
+        let flags = flag(reply, REPLY) | flag(encapsulation.is_some(), ENCAPSULATED) | flag(past.is_some(), PAST);
         let outer = encapsulation.unwrap_or_default();
         let ([s0, s1], [d0, d1]) = (ip_words(t.source), ip_words(t.destination));
-        let ([l0, l1], [r0, r1]) = (ip_words(outer.local), ip_words(outer.remote));
+        let ([l0, l1], [r0, r1]) = (ip_words(outer.local), ip_words(if encapsulation.is_some() { outer.remote } else { provider }));
         let mut words = [0; WORDS];
         words[..8].copy_from_slice(&key.0);
         words[8] = u64::from(to.0) << 32 | u64::from(mtu) << 16 | u64::from(t.parts) << 8 | flags;
@@ -75,6 +81,7 @@ impl Entry {
         words[17] = u64::from(t.source_port) << 48 | u64::from(t.destination_port) << 32 | u64::from(outer.port) << 16 | outer.kind as u64;
         words[18] = u64::from(outer.vni);
         words[19..23].copy_from_slice(&[l0, l1, r0, r1]);
+        words[23] = past.map_or(0, |(port, generation)| u64::from(port.0) << 32 | u64::from(generation));
         words
     }
 
@@ -84,6 +91,7 @@ impl Entry {
         let (destination_mac, address_difference) = mac_of(words[11]);
         let (source_mac, port_difference) = mac_of(words[12]);
         let flags = words[8] & 0xff;
+        let remote = ip_of(words[21], words[22]);
         let encapsulation = (flags & ENCAPSULATED != 0).then(|| Encapsulation {
             kind: match words[17] & 0xff {
                 1 => TunnelKind::Geneve,
@@ -92,7 +100,7 @@ impl Entry {
             },
             vni: words[18] as u32,
             local: ip_of(words[19], words[20]),
-            remote: ip_of(words[21], words[22]),
+            remote,
             port: (words[17] >> 16) as u16,
         });
         Self {
@@ -103,6 +111,7 @@ impl Entry {
             reply: flags & REPLY != 0,
             mtu: (words[8] >> 16) as u16,
             generations: [(words[10] >> 32) as u32, words[10] as u32],
+            past: (flags & PAST != 0).then(|| (PortId((words[23] >> 32) as u32), words[23] as u32)),
             transposition: Transposition {
                 parts: (words[8] >> 8) as u8,
                 source_mac,
@@ -114,6 +123,7 @@ impl Entry {
                 address_difference,
                 port_difference,
             },
+            provider: if encapsulation.is_some() { Ip::NONE } else { remote },
             encapsulation,
         }
     }
@@ -146,8 +156,10 @@ mod tests {
                 reply: encapsulation.is_some(),
                 mtu: 1450,
                 generations: [3, u32::MAX],
+                past: encapsulation.map(|_| (PortId(u32::MAX - 2), 9)),
                 transposition,
                 encapsulation,
+                provider: if encapsulation.is_some() { Ip::NONE } else { Ip(u128::MAX / 5) },
             };
             assert_eq!(Entry::from_words(&entry.to_words()), entry);
         }

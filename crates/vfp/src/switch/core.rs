@@ -7,11 +7,11 @@ use super::{Flows, Limits};
 use crate::counters::SwitchCounters;
 use crate::domain::{Domain, DomainId};
 use crate::flow::affinity::Affinities;
-use crate::flow::connection::{Connection, ConnectionId, Connections};
+use crate::flow::connection::{Connection, ConnectionId, Connections, Way};
 use crate::flow::expiry::Timeouts;
 use crate::fragment::Fragments;
 use crate::layer::Program;
-use crate::nat::{NatPool, PoolId};
+use crate::nat::{CLASH_PORTS, CLASHES, NatPool, NatPoolSpec, PoolId};
 use crate::port::{PortId, PortSpec};
 use crate::rule::Registry;
 use crate::table::{SharedTable, TableId};
@@ -56,7 +56,7 @@ impl Core {
             ports: Vec::new(),
             domains: HashMap::new(),
             underlays: HashMap::new(),
-            pools: HashMap::new(),
+            pools: HashMap::from([(CLASHES, NatPool::new(NatPoolSpec { ports: CLASH_PORTS }))]),
             tables: HashMap::new(),
             registry: Registry::default(),
             connections: Connections::new(limits.connections, seed),
@@ -75,6 +75,11 @@ impl Core {
         self.ports.get(id.0 as usize)?.as_ref()
     }
 
+    /// Whether nobody believes the NIC of a port that it is a router.
+    pub(crate) fn is_no_router(&self, id: PortId) -> bool {
+        self.port(id).is_some_and(|port| port.spec.router_guard)
+    }
+
     /// Ends a connection: its flows leave the table, and what it had is given back.
     pub(crate) fn end(&mut self, id: ConnectionId, flows: &Flows) {
         self.collect(id, flows);
@@ -89,6 +94,26 @@ impl Core {
         {
             pool.give_back(lease);
         }
+        // Where a node sent its packets on, that is over too: answers that come past the node have to be judged again, and its
+        // packets may have found another way.
+        if let Some(carrier) = self.carrier(&connection) {
+            self.end(carrier, flows);
+        }
+    }
+
+    /// The connection by which a node sends on the packets of one as they are.
+    fn carrier(&self, connection: &Connection) -> Option<ConnectionId> {
+        let (id, way) = self.connections.find(&connection.onwards())?;
+        let is_plain = |carrier: &Connection| carrier.reply.scope.id == carrier.forward.scope.id.reverse();
+        (way == Way::Forward && self.connections.get(id).is_some_and(is_plain)).then_some(id)
+    }
+
+    /// Brings what the fast path has counted into the connection, and into the one that carries its answers.
+    pub(crate) fn collect_all(&mut self, id: ConnectionId, flows: &Flows) {
+        self.collect(id, flows);
+        if let Some(carrier) = self.connections.get(id).and_then(|connection| self.carrier(connection)) {
+            self.collect(carrier, flows);
+        }
     }
 
     /// Brings what the fast path has counted into the connection.
@@ -99,9 +124,11 @@ impl Core {
 
     /// Whether a connection has been idle for as long as it may.
     pub(crate) fn is_expired(&self, connection: &Connection, now: Instant) -> bool {
-        let (forward, reply) = (&connection.forward, &connection.reply);
-        let protocol = forward.scope.id.protocol;
-        let idle = self.timeouts.idle(protocol, forward.seen.tcp_flags, reply.seen.tcp_flags, connection.is_answered());
-        now.since(connection.last_seen()) >= idle
+        let carrier = self.carrier(connection).filter(|_| connection.answered_past).and_then(|id| self.connections.get(id));
+        let forward = &connection.forward;
+        let answers = connection.reply.seen.tcp_flags | carrier.map_or(0, |carrier| carrier.reply.seen.tcp_flags);
+        let idle = self.timeouts.idle(forward.scope.id.protocol, forward.seen.tcp_flags, answers, connection.is_answered());
+        let last_seen = carrier.map_or(connection.last_seen(), |carrier| carrier.last_seen().max(connection.last_seen()));
+        now.since(last_seen) >= idle
     }
 }

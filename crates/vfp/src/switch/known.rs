@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use wire::{Encapsulation, Frame, Headers};
+use wire::{Encapsulation, Frame, Headers, Ip};
 
 use super::walk::opens;
 use super::{Sink, Switch, is_cached};
@@ -32,7 +32,13 @@ impl Switch {
         let (slot, entry) = self.flows.find(&key)?;
         let generation = |port: PortId| Some(self.flows.cells.get(port.0 as usize)?.generation.load(Ordering::Acquire));
         let current = [generation(port)?, generation(entry.to)?];
-        if entry.generations != current || is_too_large(frame, headers, entry.mtu) {
+        let provider = encapsulation.map_or(Ip::NONE, |outer| outer.remote);
+        let is_past = |(port, before): (PortId, u32)| generation(port) != Some(before);
+        if entry.generations != current
+            || entry.past.is_some_and(is_past)
+            || entry.provider != provider
+            || is_too_large(frame, headers, entry.mtu)
+        {
             return None;
         }
         self.flows.note(slot, now, frame.len(), headers.tcp_flags);

@@ -148,7 +148,7 @@ impl Core {
         }
         let speaker = headers.id.source;
         let nobody = speaker == Ip::NONE || speaker == Ip::v4(0);
-        if !nobody && !speaker.is_link_local() && !own.contains(&speaker) {
+        if !nobody && speaker != port.spec.mac.link_local() && !own.contains(&speaker) {
             return Err(End::drop(DropReason::SpoofedSource));
         }
         match own.contains(&headers.id.destination) {

@@ -12,7 +12,7 @@ use crate::domain::{Domain, DomainId, DomainSpec};
 use crate::group::Stage;
 use crate::layer::Program;
 use crate::nat::{NatPool, NatPoolSpec, PoolId};
-use crate::port::{PortId, PortSpec};
+use crate::port::{PortId, PortKind, PortSpec};
 use crate::rule::RuleSpec;
 use crate::table::{SharedTable, TableId};
 use crate::underlay::{Underlay, UnderlayId, UnderlaySpec};
@@ -116,6 +116,7 @@ impl Switch {
         let core = &mut *self.core();
         let domain = core.domains.remove(&id).ok_or(SwitchError::NoDomain(id))?;
         self.touch_domain(&domain, true);
+        self.touch_uplinks(core, !domain.speakers().is_empty());
         drop(domain);
         core.registry.tidy();
         Ok(())
@@ -136,11 +137,13 @@ impl Switch {
     pub fn put_rules(&self, id: DomainId, rules: impl IntoIterator<Item = (Stage, RuleSpec)>) -> Result<(), SwitchError> {
         let core = &mut *self.core();
         let domain = core.domains.get_mut(&id).ok_or(SwitchError::NoDomain(id))?;
-        let mut changed = false;
+        let (mut changed, speakers) = (false, domain.speakers());
         for (stage, rule) in rules {
             changed |= domain.put(stage, rule, &mut core.registry);
         }
         self.touch_domain(domain, changed);
+        let spoken = domain.speakers() != speakers;
+        self.touch_uplinks(core, spoken);
         Ok(())
     }
 
@@ -148,11 +151,13 @@ impl Switch {
     pub fn remove_rules<'a>(&self, id: DomainId, rules: impl IntoIterator<Item = (Stage, &'a str)>) -> Result<(), SwitchError> {
         let core = &mut *self.core();
         let domain = core.domains.get_mut(&id).ok_or(SwitchError::NoDomain(id))?;
-        let mut changed = false;
+        let (mut changed, speakers) = (false, domain.speakers());
         for (stage, name) in rules {
             changed |= domain.remove(stage, name);
         }
         self.touch_domain(domain, changed);
+        let spoken = domain.speakers() != speakers;
+        self.touch_uplinks(core, spoken);
         Ok(())
     }
 
@@ -260,6 +265,15 @@ impl Switch {
     fn touch_domain(&self, domain: &Domain, changed: bool) {
         if changed {
             domain.ports.union(&domain.visited).for_each(|port| self.touch(*port));
+        }
+    }
+
+    /// Moves on the uplinks: which packets would pass for those of a tunnel has changed.
+    fn touch_uplinks(&self, core: &Core, changed: bool) {
+        for (number, port) in core.ports.iter().enumerate().filter(|_| changed) {
+            if port.as_ref().is_some_and(|port| port.spec.kind == PortKind::Uplink) {
+                self.touch(PortId(number as u32));
+            }
         }
     }
 

@@ -26,9 +26,12 @@ impl Switch {
         let packet = Packet { now, port, headers: &headers, encapsulation, bytes: frame.len(), trial: true };
         let verdict = match headers.kind {
             Kind::Neighbour { .. } => core.try_neighbour(&packet, frame),
-            Kind::Ip | Kind::Other if headers.is_group() || headers.id.destination.is_multicast() => flooded(core.copies(&packet, frame)),
+            Kind::Router if core.is_no_router(port) => Verdict::drop(DropReason::RouterGuard),
+            Kind::Ip | Kind::Router | Kind::Other if headers.is_group() || headers.id.destination.is_multicast() => {
+                flooded(core.copies(&packet, frame))
+            }
             Kind::IcmpError => self.try_error(core, &packet, frame),
-            Kind::Ip | Kind::Other => self.try_walk(core, &packet, frame),
+            Kind::Ip | Kind::Router | Kind::Other => self.try_walk(core, &packet, frame),
         };
         core.counters = counters;
         verdict

@@ -12,7 +12,7 @@ impl Switch {
         let from = core.swept.min(numbers.end);
         let to = from.saturating_add(u32::try_from(budget).unwrap_or(u32::MAX)).min(numbers.end);
         for id in from..to {
-            core.collect(id, &self.flows);
+            core.collect_all(id, &self.flows);
             let expired = core.connections.get(id).is_some_and(|connection| core.is_expired(connection, now));
             if expired {
                 core.end(id, &self.flows);

@@ -142,7 +142,21 @@ impl Switch {
         core.counters.new += 1;
         let mut facts = Facts::first(core, packet)?;
         let egress = core.travel(packet, &mut facts, Way::Forward)?;
+        if packet.headers.kind == Kind::Ip {
+            self.make_unique(core, packet, &mut facts, &egress)?;
+        }
         Ok(found(core, packet, facts, egress, None, Way::Forward))
+    }
+
+    /// Answers must tell whose they are. Where they would look like those of another connection, this one gets another source port.
+    fn make_unique(&self, core: &mut Core, packet: &Packet<'_>, facts: &mut Facts, egress: &Egress) -> Result<(), End> {
+        let reply = reply_of(facts, egress);
+        let translated = facts.subject.id != packet.headers.id;
+        if reply == packet.scope() || !self.is_taken(core, &reply, translated, packet.trial) {
+            return Ok(());
+        }
+        let renamed = core.rename(facts, packet.port, &reply);
+        renamed.inspect_err(|_| core.give_back(facts)).map_err(|reason| End::Drop(reason, facts.decisive))
     }
 
     /// Whether a packet opens a connection under the name of one that is over.
@@ -181,15 +195,31 @@ impl Switch {
         let egress = core.travel(packet, &mut facts, way)?;
         // A connection whose packets now go elsewhere, or under another name, is not the same one any more. Nor are answers that
         // would go to somebody who never asked, unless that is the node, which routes for those behind it.
+        let asked = match way {
+            Way::Reply if egress.port != forward.port => self.asked_through(core, &forward, egress.port, packet.trial),
+            _ => None,
+        };
+        if let Some(asked) = asked.and_then(|asked| core.connections.get(asked)) {
+            // It may have asked for a service, and is answered by that.
+            facts.subject.id = asked.forward.scope.id.reverse();
+        }
         let same = match way {
             Way::Forward => reply_of(&facts, &egress) == reply,
-            Way::Reply => egress.port == forward.port || core.hides_behind(packet.port, egress.port),
+            Way::Reply => egress.port == forward.port || asked.is_some() || core.hides_behind(packet.port, egress.port),
         };
         if !same {
             core.give_back(&facts);
             return Ok(None);
         }
-        Ok(Some(found(core, packet, facts, egress, Some(id), way)))
+        Ok(Some(Found { asked, ..found(core, packet, facts, egress, Some(id), way) }))
+    }
+
+    /// The connection by which a port sent packets to where another took them up as they had become: a NIC whose gateway is the node.
+    /// The node's answers are then its own, though they come back past the node.
+    fn asked_through(&self, core: &mut Core, taken_up: &Scope, port: PortId, trial: bool) -> Option<ConnectionId> {
+        let (id, way) = core.connections.find(&taken_up.reverse())?;
+        let is_its_own = core.connections.get(id)?.forward.scope.port == port;
+        (way == Way::Reply && is_its_own && self.is_still_allowed(core, id, trial)).then_some(id)
     }
 
     /// Whether the first packet of a connection would still be allowed, and translated the same.
@@ -228,11 +258,6 @@ impl Switch {
     fn connect(&self, core: &mut Core, packet: &Packet<'_>, found: &Found) -> Result<ConnectionId, End> {
         let forward = packet.scope();
         let reply = reply_of(&found.facts, &found.decided.egress);
-        let translated = found.facts.subject.id != packet.headers.id;
-        if reply != forward && self.is_taken(core, &reply, translated) {
-            core.give_back(&found.facts);
-            return Err(End::Drop(DropReason::NoNatPorts, found.decided.rule));
-        }
         if !core.connections.has_share(packet.port) {
             self.make_room(core, packet).inspect_err(|_| core.give_back(&found.facts))?;
         }
@@ -255,21 +280,25 @@ impl Switch {
             memory: found.facts.memory,
             ports,
             generations: ports.map(|port| self.generation(port)),
+            answered_past: false,
             made: packet.now,
         }))
     }
 
-    /// Whether answers like these belong to a connection already. One that policy no longer allows has to make room.
+    /// Whether answers like these belong to a connection already. One that policy no longer allows has to make room, unless it is only
+    /// asked.
     ///
     /// Where the way back is another than the way there, as through a node that routes, answers are a connection of their own: they
     /// come from where somebody else's first packets come from. That is no harm as long as nothing is translated.
-    fn is_taken(&self, core: &mut Core, reply: &Scope, translated: bool) -> bool {
+    fn is_taken(&self, core: &mut Core, reply: &Scope, translated: bool, trial: bool) -> bool {
         let Some((id, way)) = core.connections.find(reply) else { return false };
         if way == Way::Forward && !translated {
             return false;
         }
-        let taken = self.is_still_allowed(core, id, false);
-        if !taken {
+        // The very same conversation from another port has found another way, and goes on by that.
+        let is_moved = !translated && core.connections.get(id).is_some_and(|other| other.forward.scope.id == reply.id.reverse());
+        let taken = !is_moved && self.is_still_allowed(core, id, trial);
+        if !taken && !trial {
             self.revoke(core, id);
         }
         taken
@@ -291,7 +320,11 @@ impl Switch {
 
     /// Counts the packet for its connection, and puts its flow into the unified flow table.
     fn remember(&self, core: &mut Core, id: ConnectionId, packet: &Packet<'_>, found: Found) -> Result<Decided, End> {
-        let Found { facts, decided, way, .. } = found;
+        let Found { facts, decided, way, asked, .. } = found;
+        if let Some(connection) = asked.and_then(|asked| core.connections.get_mut(asked)) {
+            connection.answered_past = true;
+            connection.reply.seen.tcp_flags |= packet.headers.tcp_flags;
+        }
         let Some(connection) = core.connections.get_mut(id) else {
             return Err(End::drop(DropReason::NoFlowResources));
         };
@@ -314,8 +347,11 @@ impl Switch {
             core.counters.flows_displaced += 1;
             core.displace(before.connection, slot, &self.flows);
         }
+        let origin = core.connections.get(id).map_or(packet.port, |connection| connection.forward.scope.port);
+        let is_past = way == Way::Reply && origin != decided.egress.port;
         let entry = Entry {
             key,
+            past: is_past.then(|| (origin, self.generation(origin))),
             to: decided.egress.port,
             rule: decided.rule,
             connection: id,
@@ -324,6 +360,7 @@ impl Switch {
             generations: [self.generation(packet.port), self.generation(decided.egress.port)],
             transposition: decided.transposition,
             encapsulation: decided.egress.encapsulation,
+            provider: packet.encapsulation.map_or(Ip::NONE, |outer| outer.remote),
         };
         self.flows.write(slot, &entry, packet.now);
         if let Some(connection) = core.connections.get_mut(id) {
@@ -347,6 +384,8 @@ pub(super) struct Found {
     pub(super) decided: Decided,
     connection: Option<ConnectionId>,
     way: Way,
+    /// The connection whose answer it is besides.
+    asked: Option<ConnectionId>,
 }
 
 fn found(core: &Core, packet: &Packet<'_>, facts: Facts, egress: Egress, connection: Option<ConnectionId>, way: Way) -> Found {
@@ -354,7 +393,7 @@ fn found(core: &Core, packet: &Packet<'_>, facts: Facts, egress: Egress, connect
     let tier = if connection.is_some() { Tier::Connection } else { Tier::New };
     let mtu = core.port(egress.port).map_or(u16::MAX, |port| port.spec.mtu);
     let decided = Decided { egress, transposition: Transposition::between(&packet.shape(), &after), rule: facts.decisive, tier, mtu };
-    Found { facts, decided, connection, way }
+    Found { facts, decided, connection, way, asked: None }
 }
 
 /// What the answers to a packet look like when they arrive.
@@ -389,6 +428,9 @@ impl Core {
         self.leave(port, egress.port, facts)?;
         self.turn(port, egress.port, before, facts);
         self.layers(egress.port, Direction::In, facts, way)?;
+        if way == Way::Forward {
+            self.keep_name(facts);
+        }
         Ok(egress)
     }
 
@@ -423,12 +465,20 @@ impl Core {
         if source.spec.kind == PortKind::Tunnel && target.spec.kind == PortKind::Tunnel {
             return Err(End::Drop(DropReason::SplitHorizon, facts.decisive));
         }
-        if target.spec.kind == PortKind::Uplink
-            && let Some(mac) = source.spec.hidden_behind
-        {
-            facts.subject.source_mac = mac;
+        if target.spec.kind == PortKind::Uplink {
+            if self.is_forged(&facts.subject.id) {
+                return Err(End::Drop(DropReason::ForgedTunnel, facts.decisive));
+            }
+            facts.subject.source_mac = source.spec.hidden_behind.unwrap_or(facts.subject.source_mac);
         }
         Ok(())
+    }
+
+    /// Whether another node would take a packet for one of our tunnels. Those have sockets of their own and never come by here, so
+    /// it is somebody else's who got the node's address by translation.
+    fn is_forged(&self, id: &FlowId) -> bool {
+        let speaker = (id.source, id.destination_port);
+        id.protocol == protocol::UDP && self.domains.values().any(|domain| domain.speaks_as(speaker))
     }
 
     /// What goes back to the NIC it came from must look as if another had sent it. `before` is what its frame addresses were.

@@ -1,6 +1,6 @@
 //! What must hold in a script.
 
-use vfp::{DropReason, Egress, Outcome, PortId, SwitchCounters, Tier, Verdict};
+use vfp::{DropReason, Egress, Outcome, PoolId, PortId, SwitchCounters, Tier, Verdict};
 use wire::{Encapsulation, Frame, Headers, Kind};
 
 use super::super::frames;
@@ -12,14 +12,19 @@ struct Books {
     counters: SwitchCounters,
     connections: usize,
     affinities: usize,
-    leases: Option<usize>,
+    leases: [Option<usize>; 2],
 }
 
 impl World {
     fn books(&self) -> Books {
         let (connections, _) = self.switch.connection_usage();
         let (affinities, _) = self.switch.affinity_usage();
-        Books { counters: self.switch.counters(), connections, affinities, leases: self.switch.pool_usage(self.pool) }
+        Books {
+            counters: self.switch.counters(),
+            connections,
+            affinities,
+            leases: [self.pool, PoolId(0)].map(|pool| self.switch.pool_usage(pool)),
+        }
     }
 
     /// How many frames the NICs have sent, and received, and how many were dropped.
@@ -107,7 +112,7 @@ impl World {
             while !self.switch.sweep(self.now, 7) {}
         }
         let books = self.books();
-        assert_eq!((books.connections, books.leases), (0, Some(0)));
+        assert_eq!((books.connections, books.leases), (0, [Some(0); 2]));
         assert!(self.switch.flows().is_empty());
         assert_eq!(self.switch.affinity_usage().0, 0);
     }

@@ -79,15 +79,10 @@ fn nic_address(number: usize, v4: bool) -> Ip {
     Ip(base.0 + number as u128)
 }
 
-/// Outer headers of another node.
+/// Outer headers of another node. The transport port is one that packets of the script go to, so that translation makes some of them
+/// look like packets of the tunnel.
 fn outer(vni: u32, remote: u8) -> Encapsulation {
-    Encapsulation {
-        kind: TunnelKind::Vxlan,
-        vni,
-        local: ip("192.168.0.1"),
-        remote: Ip(ip("192.168.0.2").0 + u128::from(remote)),
-        port: 4789,
-    }
+    Encapsulation { kind: TunnelKind::Vxlan, vni, local: ip("192.168.0.1"), remote: Ip(ip("192.168.0.2").0 + u128::from(remote)), port: 53 }
 }
 
 /// Addresses that packets go to, of one family.

@@ -15,7 +15,8 @@ impl World {
         self.now = Instant(self.now.0 + 1000);
         match step[0] % 32 {
             0..6 => self.packet(step, false),
-            6..12 => self.again(step),
+            6..10 => self.again(step),
+            10 | 11 => self.onwards(step),
             12..19 => self.answer(step),
             19 | 20 => self.error(step),
             21 => self.neighbour(step),
@@ -33,7 +34,9 @@ impl World {
             23 => self.change_program(step),
             24 => self.change_table([step[1], step[2]]),
             25 | 26 => self.set_rule(step[1], step[2] & 1 == 0, step[3]),
+            27 if step[2] & 1 != 0 => self.connect_other(step[1] & 1 != 0),
             27 => self.know_gateway(pick(&[None, Some(254), Some(253)], step[1])),
+            _ if step[1] & 128 != 0 => self.change_uplink(step[2]),
             _ => self.change_underlay(step),
         }
         let under_way: Vec<Past> = self.past.iter().rev().take(NOTICING).cloned().collect();
@@ -125,6 +128,18 @@ impl World {
         let Past { port, frame, outer, sound } = self.past[at].clone();
         for _ in 0..1 + step[2] % 3 {
             self.handle(port, &frame, outer.as_ref(), sound);
+        }
+    }
+
+    /// A packet that left is sent on by who got it, as a node does that routes.
+    fn onwards(&mut self, step: &[u8; STEP]) {
+        let Some((egress, frame)) = self.recent(step[1]) else { return };
+        let port = if step[2] & 3 == 0 { self.any_port(step[3]) } else { egress.port };
+        let outer = (port == self.tunnel).then(|| egress.encapsulation.unwrap_or(outer(7, 0)));
+        // It may have been damaged before.
+        self.handle(port, &frame, outer.as_ref(), false);
+        if step[4] & 1 == 0 {
+            self.answer(&[0; STEP]);
         }
     }
 

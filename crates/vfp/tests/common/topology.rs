@@ -105,10 +105,10 @@ impl World {
         for number in 0..2 + usize::from(plan[2] % 3) {
             world.add_nic(number, &plan[4..]);
         }
-        world.add_service(plan[1]);
+        world.change_uplink(plan[1]);
         world.change_table([plan[3], plan[8]]);
         (0..12).for_each(|rule| world.set_rule(rule, true, plan[3]));
-        world.connect_other();
+        world.connect_other(plan[0] & 16 != 0);
         world
     }
 
@@ -140,6 +140,7 @@ impl World {
         spec.addresses = vec![nic_address(number, true), nic_address(number, false)];
         spec.hidden_behind = (bytes[1] & 128 != 0).then(|| mac(100));
         spec.hairpin = bytes[2] & 128 != 0;
+        spec.router_guard = bytes[3] & 128 != 0;
         spec
     }
 
@@ -229,14 +230,18 @@ impl World {
         }
     }
 
-    /// From the wire, a port of the node leads to the NICs.
-    fn add_service(&self, byte: u8) {
-        if byte & 2 == 0 {
-            return;
-        }
+    /// From the wire, a port of the node leads to the NICs, or is shut.
+    pub(super) fn change_uplink(&self, byte: u8) {
         let conditions = Conditions { destination_ports: vec![80..=80], ..Conditions::to(ip("192.168.0.1")) };
-        let rule = RuleSpec::new("node port", 1, conditions, Action::Redirect(self.service(byte, byte.rotate_left(3), true)));
-        let layer = LayerSpec { name: "service".into(), stateful: true, outward: vec![group("ports", vec![rule])], ..LayerSpec::default() };
+        let service = self.service(byte, byte.rotate_left(3), true);
+        // Its backends may be in a network of their own.
+        let domain = (byte & 64 != 0).then_some(self.pods);
+        let action = match byte & 2 {
+            0 => Action::Refuse,
+            _ => Action::Redirect(Arc::new(Service { domain, ..(*service).clone() })),
+        };
+        let rules = if byte & 3 == 0 { vec![] } else { vec![RuleSpec::new("node port", 1, conditions, action)] };
+        let layer = LayerSpec { name: "service".into(), stateful: true, outward: vec![group("ports", rules)], ..LayerSpec::default() };
         let domain = self.switch.ports().iter().find(|port| port.id == self.uplink).map(|port| port.domain.clone());
         let domain = if domain.as_deref() == Some("pods") { self.pods } else { DomainId(self.pods.0 + 1) };
         let spec = port_spec("uplink", PortKind::Uplink, domain, 100, MTU, ProgramSpec { layers: vec![layer] });
@@ -249,7 +254,9 @@ impl World {
         let prefix = |text: &str| Conditions::to_prefix(text.parse().expect("a prefix"));
         let push =
             |last| Action::Push { port: self.tunnel, encapsulation: outer(7, 0), source_mac: None, destination_mac: Some(mac(last)) };
-        let out = match variant & 1 {
+        let out = match variant & 9 {
+            // The other NIC is that of a node, which sends on what it gets.
+            8.. => Action::Forward { port: self.other, source_mac: None, destination_mac: Some(mac(50)) },
             0 => Action::Route(self.underlay),
             _ => Action::Forward { port: self.uplink, source_mac: None, destination_mac: Some(mac(254)) },
         };
@@ -283,10 +290,11 @@ impl World {
         }
     }
 
-    /// Another virtual network with an address that the first one has too.
-    fn connect_other(&self) {
+    /// Another virtual network with an address that the first one has too. What comes from there may go to the first NIC at once.
+    pub(super) fn connect_other(&self, past: bool) {
         let far = DomainId(self.pods.0 + 2);
-        let forward = Action::Forward { port: self.other, source_mac: None, destination_mac: Some(mac(50)) };
+        let port = if past { self.nics[0] } else { self.other };
+        let forward = Action::Forward { port, source_mac: None, destination_mac: Some(mac(50)) };
         let push = Action::Push { port: self.tunnel, encapsulation: outer(8, 1), source_mac: None, destination_mac: Some(mac(62)) };
         let rules = [
             (Stage::ForwardIn, RuleSpec::new("own", 1, Conditions::to(ip("10.0.0.1")), forward)),
@@ -303,5 +311,16 @@ impl World {
 }
 
 fn port_spec(name: &str, kind: PortKind, domain: DomainId, last: u8, mtu: u16, program: ProgramSpec) -> PortSpec {
-    PortSpec { name: name.into(), kind, mac: mac(last), addresses: vec![], domain, mtu, hidden_behind: None, hairpin: false, program }
+    PortSpec {
+        name: name.into(),
+        kind,
+        mac: mac(last),
+        addresses: vec![],
+        domain,
+        mtu,
+        hidden_behind: None,
+        hairpin: false,
+        router_guard: false,
+        program,
+    }
 }

@@ -153,6 +153,7 @@ pub(crate) fn port_spec(name: &str, kind: PortKind, domain: DomainId, last: u8, 
         mtu: 1500,
         hidden_behind: None,
         hairpin: false,
+        router_guard: false,
         program,
     }
 }

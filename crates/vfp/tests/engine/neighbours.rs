@@ -122,7 +122,9 @@ fn a_nic_speaks_for_itself_only() {
     let forged = reply_to(&request("10.0.0.254", 254, "10.0.0.2"), 1);
     assert_eq!(link.bench.fail(link.nic, forged.bytes()), DropReason::SpoofedSource);
     link.put(Stage::NeighbourOut, "fd00::fe", Action::Answer(mac(99)));
-    assert_eq!(link.bench.send(link.nic, request("fe80::1", 1, "fd00::fe").bytes()).outcome, Outcome::Answered);
+    assert_eq!(link.bench.fail(link.nic, request("fe80::1", 1, "fd00::fe").bytes()), DropReason::SpoofedSource);
+    let own = mac(1).link_local().to_string();
+    assert_eq!(link.bench.send(link.nic, request(&own, 1, "fd00::fe").bytes()).outcome, Outcome::Answered);
 }
 
 #[test]

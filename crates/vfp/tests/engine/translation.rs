@@ -217,9 +217,14 @@ fn two_connections_whose_answers_would_look_alike_do_not_share() {
     let mut node = Node::new(61000..=61999);
     let to_one = modify(ip("10.0.0.2"), 8080);
     node.refilter(vec![to_one]);
-    node.add_pod(2, vec![]);
-    node.bench.pass(node.pod, &tcp((1, 9), ("10.0.0.1", 1000), ("9.9.9.9", 80), 16));
-    assert_eq!(node.bench.fail(node.pod, &tcp((1, 9), ("10.0.0.1", 1000), ("9.9.9.8", 80), 16)), DropReason::NoNatPorts);
+    let backend = node.add_pod(2, vec![]);
+    let seen = ["9.9.9.9", "9.9.9.8"].map(|to| {
+        let came = node.bench.pass(node.pod, &tcp((1, 9), ("10.0.0.1", 1000), (to, 80), 16)).2;
+        let (egress, _, got) = node.bench.pass(backend, &answer_to(&came, b"answer"));
+        assert_eq!((egress.port, got.id.source, got.id.destination_port), (node.pod, ip(to), 1000));
+        came.id.source_port
+    });
+    assert!(seen[0] == 1000 && seen[1] != 1000, "{seen:?}");
 }
 
 #[test]

@@ -7,18 +7,18 @@ use super::bench::{Bench, ip, layer, mac, prefix, rule, tcp};
 use super::frames::dont_fragment;
 
 /// Two virtual networks, 7 and 8, that both have 10.0.0.1 here and 10.0.1.0/24 on another node.
-struct Overlay {
-    bench: Bench,
-    domains: [DomainId; 2],
-    pods: [PortId; 2],
-    tunnel: PortId,
+pub(crate) struct Overlay {
+    pub(crate) bench: Bench,
+    pub(crate) domains: [DomainId; 2],
+    pub(crate) pods: [PortId; 2],
+    pub(crate) tunnel: PortId,
 }
 
-fn outer(vni: u32, remote: &str) -> Encapsulation {
+pub(crate) fn outer(vni: u32, remote: &str) -> Encapsulation {
     Encapsulation { kind: TunnelKind::Vxlan, vni, local: ip("192.168.0.1"), remote: ip(remote), port: 4789 }
 }
 
-fn overlay() -> Overlay {
+pub(crate) fn overlay() -> Overlay {
     let bench = Bench::new();
     let domains = [7, 8].map(|vni| bench.domain(&format!("vni {vni}")));
     let underlay = bench.domain("underlay");
@@ -41,11 +41,11 @@ fn overlay() -> Overlay {
     Overlay { bench, domains, pods, tunnel }
 }
 
-fn there() -> Vec<u8> {
+pub(crate) fn there() -> Vec<u8> {
     tcp((1, 9), ("10.0.0.1", 1000), ("10.0.1.5", 80), 16)
 }
 
-fn back() -> Vec<u8> {
+pub(crate) fn back() -> Vec<u8> {
     tcp((67, 70), ("10.0.1.5", 80), ("10.0.0.1", 1000), 16)
 }
 
@@ -78,7 +78,8 @@ fn a_network_that_is_not_here_is_unknown() {
 #[test]
 fn nothing_goes_from_a_tunnel_into_a_tunnel() {
     let mut overlay = overlay();
-    let verdict = overlay.bench.send_wrapped(overlay.tunnel, &there(), Some(&outer(7, "192.168.0.2")));
+    let onwards = tcp((67, 70), ("10.0.1.5", 1000), ("10.0.1.6", 80), 16);
+    let verdict = overlay.bench.send_wrapped(overlay.tunnel, &onwards, Some(&outer(7, "192.168.0.2")));
     assert_eq!(verdict.drop_reason(), Some(DropReason::SplitHorizon));
     let mut asked = Frame::default();
     arp::request(ip("10.0.1.4"), mac(4), ip("10.0.1.5"), &mut asked);
@@ -92,7 +93,7 @@ fn nothing_goes_from_a_tunnel_into_a_tunnel() {
 #[test]
 fn an_answer_goes_back_into_the_tunnel_it_came_from() {
     let mut overlay = overlay();
-    let from = outer(7, "192.168.0.77");
+    let from = outer(7, "192.168.0.2");
     let asked = tcp((67, 1), ("172.16.0.1", 5), ("10.0.0.1", 80), 16);
     assert_eq!(overlay.bench.send_wrapped(overlay.tunnel, &asked, Some(&from)).drop_reason(), None);
     overlay.bench.next();

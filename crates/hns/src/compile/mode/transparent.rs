@@ -6,6 +6,7 @@ use hcn::network::Network;
 use vfp::{Action, Conditions, PortId, RuleSpec, Stage};
 
 use crate::compile::endpoint::{hardware_address, label};
+use crate::compile::guard::may_spoof;
 use crate::compile::{CompileError, Placed, Realm, Site, priority};
 
 /// The rules of a network: requests for neighbours reach everybody, as any of them may be the one.
@@ -23,5 +24,11 @@ pub fn endpoint(endpoint: &Endpoint, port: PortId) -> Result<Vec<Placed>, Compil
     let action = Action::Forward { port, source_mac: None, destination_mac: None };
     let rule = RuleSpec::new(format!("{name} {mac}"), priority::ENDPOINT, Conditions::to_mac(mac), action);
     let places = [(Realm::Wire, Stage::ForwardOut), (Realm::Wire, Stage::ForwardIn), (Realm::Host, Stage::ForwardOut)];
-    Ok(places.map(|(realm, stage)| Placed::new(realm, stage, rule.clone())).to_vec())
+    let mut rules = places.map(|(realm, stage)| Placed::new(realm, stage, rule.clone())).to_vec();
+    if may_spoof(endpoint)? {
+        // Whoever may use any hardware address gets what arrives for those that nobody else here has.
+        let others = RuleSpec::new(format!("{name} others"), priority::DEFAULT, Conditions::any(), rule.action.clone());
+        rules.push(Placed::new(Realm::Wire, Stage::ForwardIn, others));
+    }
+    Ok(rules)
 }

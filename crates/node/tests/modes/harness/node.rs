@@ -117,8 +117,14 @@ impl Node {
 
     /// Starts the switch.
     pub(crate) fn start_vswitchd(&mut self) {
-        let daemon = self.daemon("vswitchd", &self.vswitchd_arguments());
-        self.vswitchd = Some(daemon);
+        self.start_vswitchd_with(&[]);
+    }
+
+    /// Starts the switch with further arguments, such as how much it may hold.
+    pub(crate) fn start_vswitchd_with(&mut self, more: &[&str]) {
+        let mut arguments = self.vswitchd_arguments();
+        arguments.extend(more.iter().map(|&argument| argument.to_owned()));
+        self.vswitchd = Some(self.daemon("vswitchd", &arguments));
     }
 
     /// What the switch is started with.
@@ -217,6 +223,12 @@ impl Node {
         Pod { place, endpoint, namespace, addresses, mac }
     }
 
+    /// The network of a pod.
+    pub(crate) fn network_of(&self, pod: &Pod) -> Guid {
+        let endpoint: Endpoint = self.client.object(pod.endpoint).expect("the endpoint");
+        endpoint.network
+    }
+
     /// Puts an endpoint into a namespace.
     pub(crate) fn attach(&self, namespace: Guid, endpoint: Guid) {
         let request = json!({ "ResourceType": "Endpoint", "RequestType": "Add", "Settings": { "EndpointId": endpoint.to_string() } });
@@ -252,6 +264,11 @@ impl Node {
     /// How often the switch dropped something that a port sent, for a reason.
     pub(crate) fn drops(&self, port: &str, reason: &str) -> u64 {
         self.port(port)["Drops"][reason].as_u64().unwrap_or(0)
+    }
+
+    /// How often the switch dropped something for a reason, over all ports, as `transom vfp counters` tells it.
+    pub(crate) fn dropped(&self, reason: &str) -> u64 {
+        self.look("/counters")["Drops"][reason].as_u64().unwrap_or(0)
     }
 
     /// Prints what can be known of the node.

@@ -84,7 +84,10 @@ impl Core {
                 _ => End::Drop(reason, rule.id),
             })?,
             Action::Refuse => return Err(End::Refuse(DropReason::Refused, rule.id)),
-            Action::Pop { domain } => facts.domain = *domain,
+            Action::Pop { domain } => {
+                facts.domain = *domain;
+                self.check_provider(facts).map_err(|reason| End::Drop(reason, rule.id))?;
+            }
             Action::Route(underlay) => facts.routed = Some(*underlay),
             // These say where a frame goes, which only a domain can.
             Action::Forward { .. } | Action::Push { .. } | Action::Answer(_) | Action::Flood => {
@@ -92,6 +95,24 @@ impl Core {
             }
         }
         Ok(Passed::Layer)
+    }
+
+    /// What a tunnel has brought must be from a node of its virtual network, with a source that this node can have: no address of
+    /// ours, and none behind another node. Addresses that the rules know no place for may come from anywhere: those of other nodes
+    /// themselves, and of the outside.
+    fn check_provider(&self, facts: &Facts) -> Result<(), DropReason> {
+        let Some(provider) = facts.provider else { return Ok(()) };
+        let domain = self.domains.get(&facts.domain).ok_or(DropReason::NoRoute)?;
+        if !domain.knows(provider) {
+            return Err(DropReason::UnknownProvider);
+        }
+        let is_ours = |port: &PortId| self.port(*port).is_some_and(|port| port.spec.kind == PortKind::Nic);
+        let is_foreign = match domain.way_back(&facts.subject) {
+            Some(Action::Forward { port, .. }) => is_ours(port),
+            Some(Action::Push { encapsulation, .. }) => ![provider, encapsulation.local].contains(&encapsulation.remote),
+            _ => false,
+        };
+        if is_foreign { Err(DropReason::SpoofedSource) } else { Ok(()) }
     }
 
     /// Where a packet goes after the layers of the port it came from.

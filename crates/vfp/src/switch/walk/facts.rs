@@ -31,6 +31,8 @@ pub(in crate::switch) struct Back {
 pub(in crate::switch) struct Facts {
     /// Its headers now.
     pub(in crate::switch) subject: Subject,
+    /// The node that it comes from by a tunnel.
+    pub(in crate::switch) provider: Option<Ip>,
     /// What kind of port it comes from.
     pub(in crate::switch) from: PortKind,
     /// The domain that forwards it.
@@ -81,7 +83,8 @@ impl Facts {
             vni: packet.encapsulation.map(|outer| outer.vni),
         };
         let (is_other, is_error) = (headers.kind == Kind::Other, headers.kind == Kind::IcmpError);
-        Self { is_other, is_error, now: packet.now, ..Self::of(subject) }.entering(core, packet.port)
+        let provider = packet.encapsulation.map(|outer| outer.remote);
+        Self { is_other, is_error, provider, now: packet.now, ..Self::of(subject) }.entering(core, packet.port)
     }
 
     /// The first packet of a connection once more.
@@ -93,7 +96,7 @@ impl Facts {
             ether_type: connection.ether_type,
             vni: connection.encapsulation.map(|outer| outer.vni),
         };
-        let mut facts = Self::of(subject);
+        let mut facts = Self { provider: connection.encapsulation.map(|outer| outer.remote), ..Self::of(subject) };
         facts.within(id, connection);
         facts
     }
@@ -107,6 +110,7 @@ impl Facts {
     fn of(subject: Subject) -> Self {
         Self {
             subject,
+            provider: None,
             from: PortKind::Nic,
             domain: DomainId::default(),
             routed: None,

@@ -5,7 +5,7 @@ use wire::{FlowId, Ip};
 
 use super::facts::Facts;
 use crate::flow::connection::Scope;
-use crate::nat::{Destination, PoolId, Wish};
+use crate::nat::{CLASHES, Destination, PoolId, Wish};
 use crate::port::PortId;
 use crate::service::Masquerade;
 use crate::switch::core::Core;
@@ -79,13 +79,51 @@ impl Core {
             facts.subject.id = FlowId { source: address, ..before };
             return if is_free(before.source_port) { Ok(()) } else { Err(DropReason::NoNatPorts) };
         }
-        let chance = self.seed ^ before.source.0 as u64 ^ u64::from(before.source_port) << 48;
         let pool = self.pools.get_mut(&id).ok_or(DropReason::NoNatPorts)?;
-        let lease = pool.take(&Wish { pool: id, destination, owner, most }, chance, is_free).ok_or(DropReason::NoNatPorts)?;
+        let wish = Wish { pool: id, destination, owner, most };
+        let lease = pool.take(&wish, chance(self.seed, &before), is_free).ok_or(DropReason::NoNatPorts)?;
         facts.memory.lease = Some(lease);
         facts.subject.id = translated(&before, address, lease.port);
         Ok(())
     }
+}
+
+impl Core {
+    /// Gives the first packet of a connection another source port, because its answers would look like those of another connection: two
+    /// services of one client may have the same backend. The client's address stays, so that the backend knows it.
+    pub(super) fn rename(&mut self, facts: &mut Facts, owner: PortId, reply: &Scope) -> Result<(), DropReason> {
+        let before = facts.subject.id;
+        // Only one lease can be remembered.
+        if facts.is_translated || !has_ports(before.protocol) {
+            return Err(DropReason::NoNatPorts);
+        }
+        let connections = &self.connections;
+        let is_free = |port: u16| {
+            let scope = Scope { id: translated(&before, before.source, port).reverse(), ..*reply };
+            connections.find(&scope).is_none()
+        };
+        let wish = Wish { pool: CLASHES, destination: destination(&before, before.source), owner, most: None };
+        let pool = self.pools.get_mut(&CLASHES).ok_or(DropReason::NoNatPorts)?;
+        let lease = pool.take(&wish, chance(self.seed, &before), is_free).ok_or(DropReason::NoNatPorts)?;
+        facts.memory.lease = Some(lease);
+        facts.subject.id = translated(&before, before.source, lease.port);
+        self.counters.connections_renamed += 1;
+        Ok(())
+    }
+
+    /// Gives a later packet the source port that the first one got.
+    pub(super) fn keep_name(&self, facts: &mut Facts) {
+        let before = facts.subject.id;
+        let destination = destination(&before, before.source);
+        if let Some(lease) = facts.memory.lease.filter(|lease| lease.pool == CLASHES && lease.destination == destination) {
+            facts.subject.id = translated(&before, before.source, lease.port);
+        }
+    }
+}
+
+/// Where to begin to look for a free port.
+fn chance(seed: u64, before: &FlowId) -> u64 {
+    seed ^ before.source.0 as u64 ^ u64::from(before.source_port) << 48
 }
 
 /// Where a packet goes, as far as ports of a pool are concerned. For an ICMP query the identifier is what is translated, so it is
