@@ -16,12 +16,14 @@ use crate::harness::serve::PORT;
 use crate::harness::world::OUTSIDE;
 use crate::harness::{MEGABYTES, MOMENT, Node, Place, Pod, World, eventually, exchange, pings, probe, run, tcp, udp};
 
-fn nat(node: &Node) -> Guid {
+/// A network behind NAT.
+pub(crate) fn nat(node: &Node) -> Guid {
     let subnets = [subnet("172.20.0.0/24", "172.20.0.1"), subnet("fd00:20::/64", "fd00:20::1")];
     node.network(&network("nat", "NAT", &subnets, &[]))
 }
 
-fn pod(node: &Node, network: Guid, number: usize, policies: &[Value]) -> Pod {
+/// A pod of it.
+pub(crate) fn pod(node: &Node, network: Guid, number: usize, policies: &[Value]) -> Pod {
     let addresses = [format!("172.20.0.{number}/24"), format!("fd00:20::{number}/64")];
     let document = endpoint(&format!("pod{number}"), &addresses.each_ref().map(String::as_str), &["172.20.0.1", "fd00:20::1"], policies);
     node.pod(network, &document)

@@ -44,6 +44,11 @@ fn policies_that_are_not_made_true_are_refused_by_name() {
         endless["AdditionalParams"] = json!({ "AffinityTimeoutSeconds": 0 });
         let refusal = world.one().client.create(Kind::LoadBalancer, None, None, &endless.to_string()).expect_err("a time of nothing");
         assert!(refusal.to_string().contains("AffinityTimeoutSeconds"), "{refusal}");
+        let mut spoofing = endpoint("pod", &["10.244.1.50/24"], &[], &[]);
+        spoofing["AdditionalParams"] = json!({ "MacAddressSpoofing": "On" });
+        let refusal =
+            world.one().client.create(Kind::Endpoint, Some(network), None, &spoofing.to_string()).expect_err("neither true nor false");
+        assert!(refusal.to_string().contains("MacAddressSpoofing"), "{refusal}");
 
         world.nodes[0].stop_hnsd();
         world.nodes[0].start_hnsd(&["--switch", "none"]);

@@ -1,6 +1,6 @@
 //! Packets made to slip past a list: in pieces, behind extension headers, with flags that nobody sends.
 
-use vfp::{Action, Conditions, DropReason, LayerSpec, PortId};
+use vfp::{Conditions, DropReason, PortId};
 
 use super::bench::{Bench, Carries, allow, block, frame, ip, layer, mac};
 use super::frames::{pieces, repair};
@@ -84,9 +84,8 @@ fn later_pieces_alone_reach_nobody() {
     for v4 in [true, false] {
         let (mut bench, a, _) = guarded();
         for port in [SHUT, OPEN] {
-            let [first, later] = pieces(&segment(v4, port, 2), 24, 9);
+            let [_, later] = pieces(&segment(v4, port, 2), 24, 9);
             assert_eq!(bench.fail(a, &later), DropReason::FragmentWithoutFirst);
-            drop(first);
         }
     }
 }
@@ -193,10 +192,7 @@ fn what_is_inside_of_another_protocol_is_not_let_in_for_its_ports() {
 #[test]
 fn a_list_without_state_is_not_passed_by_pieces_either() {
     let shut = Conditions { protocols: vec![6], destination_ports: vec![SHUT..=SHUT], ..Conditions::default() };
-    let list = LayerSpec {
-        stateful: false,
-        ..layer("acl", false, vec![], vec![super::bench::rule("shut", 1, shut, Action::Block(DropReason::AclBlock))])
-    };
+    let list = layer("acl", false, vec![], vec![block("shut", 1, shut)]);
     let (mut bench, _, a) = Bench::pair(vec![list]);
     for v4 in [true, false] {
         let [first, later] = pieces(&segment(v4, SHUT, 2), 24, 5);

@@ -12,6 +12,7 @@ use super::{BAD, GOOD, SPOOFED, frame, has_arrived};
 use crate::frames::Carries;
 use crate::harness::document::{outbound_nat, outbound_nat_v6, remote_subnet};
 use crate::harness::{Place, Pod, Sniffer, World, eventually, pings, run, tcp};
+use crate::nat;
 use crate::overlay::{Overlay, VNI, router_mac};
 
 /// The tunnel's port of the first node's switch.
@@ -124,6 +125,23 @@ fn a_pod_cannot_inject_into_an_overlay() {
         tcp(&bad, far.v4());
         tcp(&far, near.v6());
         assert_eq!(tcp(&bad, world.two().v4()).ip(), world.one().v4(), "other packets are translated as ever");
+    });
+}
+
+#[test]
+fn a_pod_that_the_node_translates_cannot_inject_either() {
+    run("hostile::tunnel::a_pod_that_the_node_translates_cannot_inject_either", || {
+        let (world, [near, far]) = two_nodes(Vec::new(), &[]);
+        let bad = nat::pod(world.one(), nat::nat(world.one()), 99, &[]);
+        assert_eq!(tcp(&bad, world.two().v4()).ip(), world.one().v4(), "the node's own stack gives it the node's address");
+        let inside = Sniffer::start(&far);
+        let datagrams: Vec<Vec<u8>> = [near.v4(), near.v6()].iter().map(|from| wrapped(VNI, *from, &far, BAD)).collect();
+        send_to(&bad, at(world.two().v4()), &datagrams);
+        let dropped = || world.one().drops("vEthernet (eth0)", "forged-tunnel");
+        eventually("all are counted", || dropped() >= datagrams.len() as u64);
+        assert!(!has_arrived(&inside, BAD), "one arrived");
+        tcp(&near, far.v4());
+        tcp(&bad, world.two().v4());
     });
 }
 
