@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use hcn::{Guid, Hcn, Kind};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, setsockopt, socket, sockopt};
 use serde_json::json;
 
 use crate::harness::balancer::{
@@ -301,4 +303,39 @@ fn two_thousand_backends_share_the_connections() {
             chosen.len() > 200
         });
     });
+}
+
+#[test]
+fn one_port_of_a_client_may_ask_two_services_with_one_backend() {
+    run("services::one_port_of_a_client_may_ask_two_services_with_one_backend", || {
+        let world = World::new(1);
+        let node = world.one();
+        let (_, [client, backend, _]) = bridge(&world);
+        let others = ["10.96.0.11", "fd00:96::11"];
+        for vips in [VIPS, others] {
+            Balancer { vips: &vips, backends: vec![backend.endpoint], ..Balancer::default() }.on(node);
+        }
+        for (front, other) in fronts().into_iter().zip(others) {
+            let other = SocketAddr::new(other.parse().expect("an address"), front.port());
+            let direct = SocketAddr::new(address_like(&backend, front), PORT);
+            // All three at once, and each of them answered.
+            let mut streams = [front, other, direct].map(|to| client.run(|| connect_from(40_000, to)).expect("the backend is there"));
+            let seen = streams.each_mut().map(|stream| greet(stream).expect("the backend answers"));
+            assert!(seen.iter().all(|(name, client_seen)| *name == backend.name && client_seen.ip() == address_like(&client, front)));
+            let ports: BTreeSet<u16> = seen.iter().map(|(_, client)| client.port()).collect();
+            assert_eq!(ports.len(), 3, "the backend can tell them apart: {seen:?}");
+            assert!(ports.contains(&40_000), "the first keeps its port: {seen:?}");
+        }
+    });
+}
+
+/// Connects from a port that other connections of the client have too.
+fn connect_from(port: u16, to: SocketAddr) -> io::Result<TcpStream> {
+    let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    let any: IpAddr = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    setsockopt(&socket, sockopt::ReuseAddr, &true)?;
+    bind(socket.as_raw_fd(), &SockaddrStorage::from(SocketAddr::new(any, port)))?;
+    connect(socket.as_raw_fd(), &SockaddrStorage::from(to))?;
+    Ok(TcpStream::from(socket))
 }
