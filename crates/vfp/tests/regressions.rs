@@ -23,3 +23,10 @@ fn a_domain_forwards_between_ports_that_are_not_its_own() {
     ];
     run(plan, &steps);
 }
+
+/// A router's message was translated as a query is. It belongs to no connection, so nobody gave its port of the pool back.
+#[test]
+fn what_a_router_says_is_not_translated() {
+    let plan = [0, 6, 33, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    run(plan, &[[183, 1, 13, 0, 128, 0, 0, 0, 0, 0, 0, 0], [32, 107, 0, 0, 111, 0, 134, 0, 0, 0, 0, 0]]);
+}

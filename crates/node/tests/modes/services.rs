@@ -339,3 +339,37 @@ fn connect_from(port: u16, to: SocketAddr) -> io::Result<TcpStream> {
     connect(socket.as_raw_fd(), &SockaddrStorage::from(to))?;
     Ok(TcpStream::from(socket))
 }
+
+#[test]
+fn every_combination_of_flags_is_served() {
+    run("services::every_combination_of_flags_is_served", || {
+        let world = World::new(1);
+        let node = world.one();
+        let (_, [client, one, two]) = bridge(&world);
+        world.route_to(node, &["10.96.0.0/16", "fd00:96::/64"]);
+        let backends = vec![one.endpoint, two.endpoint];
+        // ILB, LocalRoutedVIP, UseMux and VipExternalIP, alone and together.
+        let mapping_flags = (0..32).filter(|flags| flags & PRESERVE_DIP == 0);
+        let mut count = 0;
+        for mapping_flags in mapping_flags {
+            for (flags, distribution) in [0, DSR].into_iter().flat_map(|flags| [0, 1, 2].map(|distribution| (flags, distribution))) {
+                for source in ["", "10.244.1.9"] {
+                    let with_source =
+                        Balancer { backends: backends.clone(), flags, mapping_flags, distribution, source, ..Balancer::default() };
+                    let balancer = with_source.on(node);
+                    for place in [&*client, &**node, &world.outside] {
+                        for front in fronts() {
+                            let met = meet(place, front).map(|(name, _)| name);
+                            let met =
+                                met.unwrap_or_else(|error| panic!("{} asks {front} of {}: {error}", place.name, with_source.document()));
+                            assert!([&one.name, &two.name].contains(&&met));
+                        }
+                    }
+                    node.client.delete(Kind::LoadBalancer, balancer).expect("the load balancer goes");
+                    count += 1;
+                }
+            }
+        }
+        assert_eq!(count, 16 * 6 * 2);
+    });
+}

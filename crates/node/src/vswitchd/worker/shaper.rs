@@ -6,8 +6,8 @@
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
-/// How much of a second may be sent at once after a pause.
-const BURST_PER_SECOND: u64 = 100;
+/// How much of a second may be sent at once after a pause: a tenth. A worker that has to wait for the processor for less loses nothing.
+const BURST_PER_SECOND: u64 = 10;
 
 /// Less would let a large frame pass alone and then wait, which is no way to reach a rate.
 const BURST_LEAST: u64 = 128 * 1024;

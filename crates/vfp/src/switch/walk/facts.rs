@@ -47,8 +47,8 @@ pub(in crate::switch) struct Facts {
     pub(in crate::switch) connection: Option<ConnectionId>,
     /// Whether it is neither IP nor a neighbour message.
     pub(in crate::switch) is_other: bool,
-    /// Whether it is an ICMP error, which has no identifier to translate.
-    pub(in crate::switch) is_error: bool,
+    /// Whether it is an ICMP error or a router's message, which have no identifier to translate and belong to no connection.
+    pub(in crate::switch) has_no_name: bool,
     /// Whether its source was translated already.
     pub(in crate::switch) is_translated: bool,
     /// Whether that was done for a service.
@@ -82,9 +82,9 @@ impl Facts {
             ether_type: headers.ether_type,
             vni: packet.encapsulation.map(|outer| outer.vni),
         };
-        let (is_other, is_error) = (headers.kind == Kind::Other, headers.kind == Kind::IcmpError);
+        let (is_other, has_no_name) = (headers.kind == Kind::Other, matches!(headers.kind, Kind::IcmpError | Kind::Router));
         let provider = packet.encapsulation.map(|outer| outer.remote);
-        Self { is_other, is_error, provider, now: packet.now, ..Self::of(subject) }.entering(core, packet.port)
+        Self { is_other, has_no_name, provider, now: packet.now, ..Self::of(subject) }.entering(core, packet.port)
     }
 
     /// The first packet of a connection once more.
@@ -118,7 +118,7 @@ impl Facts {
             back_to: None,
             connection: None,
             is_other: false,
-            is_error: false,
+            has_no_name: false,
             is_translated: false,
             is_masqueraded: false,
             is_redirected: false,

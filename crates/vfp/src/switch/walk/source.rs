@@ -55,8 +55,9 @@ impl Core {
     ) -> Result<(), DropReason> {
         let Translation { pool: id, address, most } = wanted;
         let before = facts.subject.id;
-        // An error about no connection that we know speaks of a packet that nobody here sent (RFC 5508, 4.2).
-        if before.source.is_v4() != address.is_v4() || facts.is_error {
+        // An error about no connection that we know speaks of a packet that nobody here sent (RFC 5508, 4.2), and what a router says is for
+        // its own link.
+        if before.source.is_v4() != address.is_v4() || facts.has_no_name {
             return Err(DropReason::UnsupportedProtocol);
         }
         // Only one lease can be remembered.
