@@ -29,6 +29,7 @@ impl Bench {
         Environment::read(&|name| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| value.clone())).unwrap()
     }
 
+    #[cfg(unix)]
     fn add(&self, plugin: &str) -> Result<AddResult> {
         Delegates::new(&self.registry).add(plugin, &self.environment(), br#"{"name":"n","cniVersion":"0.4.0","x":1.0}"#)
     }
@@ -74,6 +75,27 @@ fn ours_are_called_in_this_process() {
     delegates.run(Command::Check, "host-local", &bench.environment(), configuration.as_bytes()).unwrap();
     delegates.run(Command::Del, "host-local", &bench.environment(), configuration.as_bytes()).unwrap();
     assert!(!data.join("n/10.0.0.2").exists());
+}
+
+#[test]
+fn the_plugin_for_addresses_is_the_one_configured() {
+    let bench = Bench::new();
+    let call = |ipam: serde_json::Value| Call {
+        environment: bench.environment(),
+        config: Config::read(json!({"name": "n", "cniVersion": "1.1.0", "ipam": ipam}).to_string().as_bytes()).unwrap(),
+        delegates: Delegates::new(&bench.registry),
+    };
+    let ours = call(json!({"type": "host-local", "subnet": "10.0.0.0/24", "dataDir": bench.directory.path()}));
+    assert_eq!(ours.ipam_add().unwrap().unwrap().ips.len(), 1);
+    assert_eq!(ours.ipam(Command::Check), Ok(()));
+    assert_eq!(ours.ipam(Command::Del), Ok(()));
+    assert_eq!(ours.ipam(Command::Check).unwrap_err().code, 3);
+    for none in [json!(null), json!({})] {
+        assert_eq!(call(none.clone()).ipam_add(), Ok(None));
+        assert_eq!(call(none).ipam(Command::Check), Ok(()));
+    }
+    let absent = call(json!({"type": "absent"}));
+    assert!(absent.ipam_add().unwrap_err().msg.contains("failed to find plugin \"absent\""));
 }
 
 #[cfg(unix)]
