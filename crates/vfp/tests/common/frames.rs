@@ -135,6 +135,24 @@ fn pieces6(whole: &[u8], size: usize, id: u32) -> [Vec<u8>; 2] {
     [piece(&whole[54..54 + size], 1), piece(&whole[54 + size..], size as u16)]
 }
 
+/// The same packet with headers between that of IPv6 and what it carries: each by its number, and how many times eight bytes it is longer
+/// than eight.
+pub(crate) fn extended(whole: &[u8], chain: &[(u8, u8)]) -> Vec<u8> {
+    let mut bytes = whole[..54].to_vec();
+    let carried = bytes[20];
+    bytes[20] = chain.first().map_or(carried, |(kind, _)| *kind);
+    for (at, (_, units)) in chain.iter().enumerate() {
+        let next = chain.get(at + 1).map_or(carried, |(kind, _)| *kind);
+        let mut header = vec![next, *units];
+        header.resize(8 + 8 * usize::from(*units), 0);
+        bytes.extend(header);
+    }
+    bytes.extend(&whole[54..]);
+    let length = (bytes.len() - 54) as u16;
+    bytes[18..20].copy_from_slice(&length.to_be_bytes());
+    bytes
+}
+
 /// Leaves the transport checksum to be completed, as a sender with an offload does.
 pub(crate) fn partial(bytes: &[u8]) -> Frame {
     let mut frame = Frame::from_bytes(bytes);

@@ -3,7 +3,7 @@
 use vfp::{Conditions, DropReason, PortId};
 
 use super::bench::{Bench, Carries, allow, block, frame, ip, layer, mac};
-use super::frames::{pieces, repair};
+use super::frames::{extended, pieces, repair};
 
 /// A port that a list lets in, and one that it does not.
 const OPEN: u16 = 80;
@@ -24,24 +24,6 @@ fn ends(v4: bool) -> (wire::Ip, wire::Ip) {
 fn segment(v4: bool, port: u16, flags: u8) -> Vec<u8> {
     let (from, to) = ends(v4);
     frame((mac(2), mac(1)), from, to, Carries::Tcp(5000, port, flags), &[7; 80])
-}
-
-/// The same packet with headers between that of IPv6 and what it carries, each by its number, with the number that follows left to be
-/// set, and eight bytes times one more than the second number.
-fn extended(whole: &[u8], chain: &[(u8, u8)]) -> Vec<u8> {
-    let mut bytes = whole[..54].to_vec();
-    let carried = bytes[20];
-    bytes[20] = chain.first().map_or(carried, |(kind, _)| *kind);
-    for (at, (_, units)) in chain.iter().enumerate() {
-        let next = chain.get(at + 1).map_or(carried, |(kind, _)| *kind);
-        let mut header = vec![next, *units];
-        header.resize(8 + 8 * usize::from(*units), 0);
-        bytes.extend(header);
-    }
-    bytes.extend(&whole[54..]);
-    let length = (bytes.len() - 54) as u16;
-    bytes[18..20].copy_from_slice(&length.to_be_bytes());
-    bytes
 }
 
 const HOP_BY_HOP: u8 = 0;

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{BAD, Scene, families, frame, scene, send};
 use crate::acl::{acl, change_pod};
-use crate::frames::{Carries, pieces};
+use crate::frames::{Carries, extended, pieces};
 use crate::harness::serve::PORT;
 use crate::harness::{Sniffer, eventually, pings, refused, run, tcp, udp};
 
@@ -106,24 +106,6 @@ fn a_datagram_in_pieces_is_not_received_on_a_port_that_is_shut() {
         }
         scene.others_are_fine();
     });
-}
-
-/// The same packet with headers between that of IPv6 and what it carries: each by its number, and how many times eight bytes it is longer
-/// than eight.
-fn extended(whole: &[u8], chain: &[(u8, u8)]) -> Vec<u8> {
-    let mut bytes = whole[..54].to_vec();
-    let carried = bytes[20];
-    bytes[20] = chain.first().map_or(carried, |(kind, _)| *kind);
-    for (at, (_, units)) in chain.iter().enumerate() {
-        let next = chain.get(at + 1).map_or(carried, |(kind, _)| *kind);
-        let mut header = vec![next, *units];
-        header.resize(8 + 8 * usize::from(*units), 0);
-        bytes.extend(header);
-    }
-    bytes.extend(&whole[54..]);
-    let length = (bytes.len() - 54) as u16;
-    bytes[18..20].copy_from_slice(&length.to_be_bytes());
-    bytes
 }
 
 #[test]
