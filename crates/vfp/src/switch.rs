@@ -118,7 +118,7 @@ impl Flows {
     /// packets that were.
     fn collect(&self, side: &mut Side) -> u64 {
         let Some(slot) = side.slot else { return 0 };
-        let to = self.table.get(slot).to;
+        let to = self.table.to(slot);
         let (packets, bytes) = side.collect(&self.table.seen(slot));
         if let Some(cell) = self.cells.get(side.scope.port.0 as usize) {
             cell.counters.sent(packets, bytes);

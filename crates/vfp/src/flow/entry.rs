@@ -2,6 +2,7 @@
 
 use wire::{Encapsulation, Ip, MacAddress, TunnelKind};
 
+use super::connection::ConnectionId;
 use super::key::FlowKey;
 use crate::port::PortId;
 use crate::rule::RuleId;
@@ -61,6 +62,21 @@ fn ip_of(low: u64, high: u64) -> Ip {
     Ip(u128::from(low) | u128::from(high) << 64)
 }
 
+/// The word that says where packets go, and the one that says whose they are, for those who want no more than that: a slot is four lines
+/// of the cache.
+pub(crate) const TO: usize = 8;
+pub(crate) const OWNER: usize = 9;
+
+/// The port that packets go to.
+pub(crate) const fn to_of(word: u64) -> PortId {
+    PortId((word >> 32) as u32)
+}
+
+/// The connection that packets belong to.
+pub(crate) const fn owner_of(word: u64) -> ConnectionId {
+    word as ConnectionId
+}
+
 impl Entry {
     /// The entry as words; the first eight are the key.
     pub(crate) fn to_words(self) -> [u64; WORDS] {
@@ -72,8 +88,8 @@ impl Entry {
         let ([l0, l1], [r0, r1]) = (ip_words(outer.local), ip_words(if encapsulation.is_some() { outer.remote } else { provider }));
         let mut words = [0; WORDS];
         words[..8].copy_from_slice(&key.0);
-        words[8] = u64::from(to.0) << 32 | u64::from(mtu) << 16 | u64::from(t.parts) << 8 | flags;
-        words[9] = u64::from(rule.0) << 32 | u64::from(connection);
+        words[TO] = u64::from(to.0) << 32 | u64::from(mtu) << 16 | u64::from(t.parts) << 8 | flags;
+        words[OWNER] = u64::from(rule.0) << 32 | u64::from(connection);
         words[10] = u64::from(generations[0]) << 32 | u64::from(generations[1]);
         words[11] = mac_word(t.destination_mac, t.address_difference);
         words[12] = mac_word(t.source_mac, t.port_difference);
@@ -105,9 +121,9 @@ impl Entry {
         });
         Self {
             key: FlowKey([words[0], words[1], words[2], words[3], words[4], words[5], words[6], words[7]]),
-            to: PortId((words[8] >> 32) as u32),
+            to: to_of(words[TO]),
             rule: RuleId((words[9] >> 32) as u32),
-            connection: words[9] as u32,
+            connection: owner_of(words[OWNER]),
             reply: flags & REPLY != 0,
             mtu: (words[8] >> 16) as u16,
             generations: [(words[10] >> 32) as u32, words[10] as u32],

@@ -10,9 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use zerocopy::FromZeros;
 
-use super::entry::{Entry, WORDS};
+use super::connection::ConnectionId;
+use super::entry::{self, Entry, WORDS};
 use super::key::FlowKey;
 use crate::counters::add;
+use crate::port::PortId;
 use crate::time::Instant;
 
 /// Words of a slot: the entry, its counters, and the sequence number. Four cache lines.
@@ -129,6 +131,16 @@ impl Table {
         let slot = self.slot(id);
         let load = |at: usize| slot[at].load(Ordering::Relaxed);
         Seen { packets: load(PACKETS), bytes: load(BYTES), at: Instant(load(SEEN)), tcp_flags: load(TCP_FLAGS) as u8 }
+    }
+
+    /// The port that the packets of a slot go to. For the one writer.
+    pub(crate) fn to(&self, id: SlotId) -> PortId {
+        entry::to_of(self.slot(id)[entry::TO].load(Ordering::Relaxed))
+    }
+
+    /// The connection that a slot belongs to. For the one writer.
+    pub(crate) fn owner(&self, id: SlotId) -> ConnectionId {
+        entry::owner_of(self.slot(id)[entry::OWNER].load(Ordering::Relaxed))
     }
 
     /// What a slot holds. For the one writer.

@@ -85,7 +85,7 @@ impl Core {
         self.collect(id, flows);
         let Some(connection) = self.connections.remove(id) else { return };
         for slot in [connection.forward.slot, connection.reply.slot].into_iter().flatten() {
-            if flows.get(slot).connection == id {
+            if flows.owner(slot) == id {
                 flows.erase(slot);
             }
         }
@@ -94,15 +94,17 @@ impl Core {
         {
             pool.give_back(lease);
         }
-        // Where a node sent its packets on, that is over too: answers that come past the node have to be judged again, and its
-        // packets may have found another way.
+        // Where a node sent its packets on, that is over too: answers that come past the node have to be judged again.
         if let Some(carrier) = self.carrier(&connection) {
             self.end(carrier, flows);
         }
     }
 
-    /// The connection by which a node sends on the packets of one as they are.
+    /// The connection by which a node sends on the packets of one as they are, and that has brought answers to it.
     fn carrier(&self, connection: &Connection) -> Option<ConnectionId> {
+        if !connection.answered_past {
+            return None;
+        }
         let (id, way) = self.connections.find(&connection.onwards())?;
         let is_plain = |carrier: &Connection| carrier.reply.scope.id == carrier.forward.scope.id.reverse();
         (way == Way::Forward && self.connections.get(id).is_some_and(is_plain)).then_some(id)
@@ -124,7 +126,7 @@ impl Core {
 
     /// Whether a connection has been idle for as long as it may.
     pub(crate) fn is_expired(&self, connection: &Connection, now: Instant) -> bool {
-        let carrier = self.carrier(connection).filter(|_| connection.answered_past).and_then(|id| self.connections.get(id));
+        let carrier = self.carrier(connection).and_then(|id| self.connections.get(id));
         let forward = &connection.forward;
         let answers = connection.reply.seen.tcp_flags | carrier.map_or(0, |carrier| carrier.reply.seen.tcp_flags);
         let idle = self.timeouts.idle(forward.scope.id.protocol, forward.seen.tcp_flags, answers, connection.is_answered());

@@ -342,10 +342,9 @@ impl Switch {
     fn cache(&self, core: &mut Core, id: ConnectionId, packet: &Packet<'_>, decided: &Decided, way: Way) {
         let key = FlowKey::new(packet.port, packet.encapsulation.map_or(0, |outer| outer.vni), packet.headers);
         let (slot, displaced) = self.flows.place(&key);
-        let before = self.flows.get(slot);
         if displaced {
             core.counters.flows_displaced += 1;
-            core.displace(before.connection, slot, &self.flows);
+            core.displace(self.flows.owner(slot), slot, &self.flows);
         }
         let origin = core.connections.get(id).map_or(packet.port, |connection| connection.forward.scope.port);
         let is_past = way == Way::Reply && origin != decided.egress.port;
@@ -369,7 +368,7 @@ impl Switch {
             side.collected = Default::default();
             // The flow was known with other frame addresses; those packets walk again.
             if let Some(old) = old.filter(|old| *old != slot)
-                && self.flows.get(old).connection == id
+                && self.flows.owner(old) == id
             {
                 self.flows.erase(old);
             }
