@@ -17,6 +17,8 @@ pub mod nftables;
 pub mod nic;
 #[cfg(unix)]
 pub mod port;
+#[cfg(any(unix, windows))]
+pub mod process_tree;
 #[cfg(unix)]
 pub mod resolver;
 #[cfg(unix)]

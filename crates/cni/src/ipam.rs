@@ -1,0 +1,3 @@
+//! The plugins that give out addresses.
+
+pub mod host_local;
