@@ -119,7 +119,7 @@ pub(super) fn undo(site: &Site<'_>, error: Error) -> Error {
     let undone = endpoint::remove_named(&*site.hcn, &site.name);
     let undone = undone
         .map_err(|left| format!("the endpoint {:?} may be left with its address: {}", site.name, left.msg))
-        .and_then(|()| ipam::run(site.call, Command::Del).map_err(|left| format!("the address may be left: {}", left.msg)));
+        .and_then(|()| site.call.ipam(Command::Del).map_err(|left| format!("the address may be left: {}", left.msg)));
     match undone {
         Ok(()) => error,
         Err(left) => {
@@ -142,7 +142,7 @@ pub(crate) fn del(hns: &Hns, mode: &dyn Mode, call: &Call<'_>) -> Result<()> {
             sweep(&*hcn, call)?;
         }
     }
-    ipam::run(call, Command::Del)
+    call.ipam(Command::Del)
 }
 
 /// An ADD may have died after it made the namespace object, or DEL after it deleted the endpoint.
@@ -166,7 +166,7 @@ pub(crate) fn check(hns: &Hns, mode: &dyn Mode, call: &Call<'_>) -> Result<()> {
     match call.environment.namespace() {
         // The address is the sandbox's, whose own CHECK asks for it.
         Netns::Container(_) if version_one => Ok(()),
-        _ => ipam::run(call, Command::Check),
+        _ => call.ipam(Command::Check),
     }
 }
 
@@ -175,7 +175,7 @@ pub(crate) fn gc(hns: &Hns, call: &Call<'_>) -> Result<()> {
     let valid = call.config.valid_attachments()?;
     let removed = hns.hcn().and_then(|hcn| super::gc::collect(&*hcn, call.config.name(), &valid));
     // IPAM is told in any case; it knows its own.
-    match (removed, ipam::run(call, Command::Gc)) {
+    match (removed, call.ipam(Command::Gc)) {
         (Err(first), Err(second)) => Err(Error { msg: format!("{}; {}", first.msg, second.msg), ..first }),
         (first, second) => first.and(second),
     }
@@ -184,7 +184,7 @@ pub(crate) fn gc(hns: &Hns, call: &Call<'_>) -> Result<()> {
 /// STATUS.
 pub(crate) fn status(hns: &Hns, mode: &dyn Mode, call: &Call<'_>) -> Result<()> {
     let available = mode.check_config(call).and_then(|()| hns.hcn()).and_then(|hcn| mode.check_network(&*hcn, call));
-    available.and_then(|()| ipam::run(call, Command::Status)).map_err(|error| match error.code {
+    available.and_then(|()| call.ipam(Command::Status)).map_err(|error| match error.code {
         50 | 51 => error,
         _ => Error { code: 50, ..error },
     })

@@ -10,34 +10,24 @@ use crate::result::AddResult;
 /// So nobody uses what an ADD that died may have left to it: where the first attempt fails, that is given back, and the
 /// second attempt decides.
 pub(super) fn take(call: &Call<'_>) -> Result<Option<AddResult>> {
-    let plugin = call.config.ipam_type()?;
-    if plugin.is_empty() {
-        return Ok(None);
-    }
-    let add = || call.delegates.add(&plugin, &call.environment, call.config.bytes());
-    let lease = match add() {
+    let lease = match call.ipam_add() {
         Ok(lease) => lease,
         Err(_) => {
-            run(call, Command::Del)?;
-            add().inspect_err(|_| {
-                // Whatever half of it is left, the error to tell is the plugin's.
-                let _ = run(call, Command::Del);
-            })?
+            call.ipam(Command::Del)?;
+            call.ipam_add().inspect_err(|_| give_back(call))?
         }
     };
-    if lease.ips.is_empty() {
-        let _ = run(call, Command::Del);
-        return Err(Error::invalid_network_config(format!("ipam.type: {plugin} gave no address"))
-            .details("see to it that the IPAM plugin has addresses for this network"));
+    match lease {
+        Some(lease) if lease.ips.is_empty() => {
+            give_back(call);
+            Err(Error::invalid_network_config("ipam.type: the plugin gave no address")
+                .details("see to it that the IPAM plugin has addresses for this network"))
+        }
+        lease => Ok(lease),
     }
-    Ok(Some(lease))
 }
 
-/// Passes a command on, if there is an IPAM plugin.
-pub(super) fn run(call: &Call<'_>, command: Command) -> Result<()> {
-    let plugin = call.config.ipam_type()?;
-    match plugin.is_empty() {
-        true => Ok(()),
-        false => call.delegates.run(command, &plugin, &call.environment, call.config.bytes()),
-    }
+/// Whatever half of them is left, the error to tell is the first one.
+fn give_back(call: &Call<'_>) {
+    let _ = call.ipam(Command::Del);
 }

@@ -131,17 +131,8 @@ impl Store {
         }
     }
 
-    /// Gives back what owners have of which this is true, as much as possible, and says how much it was.
-    pub(super) fn release(&self, is_meant: impl Fn(&Owner) -> bool) -> Result<usize> {
-        self.remove_all(|owner| owner.is_some_and(&is_meant))
-    }
-
-    /// Removes files without content.
-    pub(super) fn release_nobodys(&self) -> Result<()> {
-        self.remove_all(|owner| owner.is_none()).map(|_| ())
-    }
-
-    fn remove_all(&self, is_meant: impl Fn(Option<&Owner>) -> bool) -> Result<usize> {
+    /// Gives back the addresses of whose owner, or of whose lack of one, this is true: as many as possible, and says how many.
+    pub(super) fn release(&self, is_meant: impl Fn(Option<&Owner>) -> bool) -> Result<usize> {
         let addresses = self.addresses()?;
         let meant = addresses.iter().filter(|(_, owner)| is_meant(owner.as_ref())).map(|(address, _)| *address);
         let (removed, failed): (Vec<_>, Vec<_>) = meant.map(|address| self.remove(address)).partition(Result::is_ok);
@@ -211,13 +202,17 @@ fn write_file(path: &Path, content: &[u8]) -> Result<()> {
 }
 
 /// Options that make a file with a mode, where files have one.
+#[cfg(unix)]
 fn file_options(mode: u32) -> OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt;
     let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
-    #[cfg(not(unix))]
-    let _ = mode;
+    options.mode(mode);
     options
+}
+
+#[cfg(not(unix))]
+fn file_options(_mode: u32) -> OpenOptions {
+    OpenOptions::new()
 }
 
 const REMEDY: &str = "make room there and let the plugin write, or set ipam.dataDir to another directory";
