@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 
 use crate::harness::document::{network, subnet};
 use crate::harness::serve::PORT;
-use crate::harness::{Node, Place, World, pings, run, serve, tcp};
+use crate::harness::world::OUTSIDE;
+use crate::harness::{Node, Place, World, exchange, pings, run, serve, tcp};
 use crate::overlay::Overlay;
 use crate::program::program;
 
@@ -319,5 +320,42 @@ fn hnsd_killed_in_the_middle_leaves_what_is_taken_up() {
             runtime.assert_empty();
         }
         assert_eq!(world.one().client.objects::<hcn::network::Network>(&[]).map(|networks| networks.len()), Ok(1));
+    });
+}
+
+#[test]
+fn a_pod_behind_nat_gets_out_and_its_port_is_reached() {
+    run("cni::a_pod_behind_nat_gets_out_and_its_port_is_reached", || {
+        let world = World::new(1);
+        let mut runtime = Runtime::new(world.one(), "nat", "behind");
+        runtime.config["ipam"] = json!({ "subnet": "172.20.0.0/24" });
+        runtime.config["runtimeConfig"] = json!({ "portMappings": [{ "hostPort": 8080, "containerPort": PORT, "protocol": "tcp" }] });
+        let pod = runtime.add("pod");
+        assert_eq!(pod.result["ips"], json!([{ "interface": 0, "address": "172.20.0.2/24", "gateway": "172.20.0.1" }]));
+        pings(&pod.place, OUTSIDE[0]);
+        assert_eq!(tcp(&pod.place, OUTSIDE[0]).ip(), world.one().v4());
+        exchange(&world.outside, SocketAddr::new(world.one().v4(), 8080), 1 << 20);
+        assert_eq!(runtime.check(&pod), Ok(()));
+        runtime.del("pod");
+        runtime.assert_empty();
+    });
+}
+
+#[test]
+fn garbage_is_collected_with_its_nics() {
+    run("cni::garbage_is_collected_with_its_nics", || {
+        let world = World::new(1);
+        bridge(&world);
+        let runtime = Runtime::new(world.one(), "win-bridge", "pods");
+        let [one, two] = ["one", "two"].map(|id| runtime.add(id));
+        let mut config = runtime.config.clone();
+        config["cni.dev/valid-attachments"] = json!([{ "containerID": "two", "ifname": "eth0" }]);
+        assert_eq!(runtime.call("GC", "", &config), (true, Value::Null));
+        assert!(one.place.find_link("eth0").is_none(), "the NIC is gone");
+        assert_eq!(runtime.check(&two), Ok(()));
+        assert_eq!((runtime.leases().len(), runtime.endpoints().len()), (2, 1));
+        config["cni.dev/valid-attachments"] = json!([]);
+        assert_eq!(runtime.call("GC", "", &config), (true, Value::Null));
+        runtime.assert_empty();
     });
 }
