@@ -9,13 +9,16 @@
 //! * [`plugin`]: the trait, and the registry of our plugins. [`dispatch`](mod@dispatch): one call.
 //! * [`delegate`]: calling another plugin, ours or not.
 //! * [`ipam`]: the plugins that give out addresses.
+//! * [`win_bridge`], [`win_overlay`], [`nat`]: the plugins that attach containers to networks of an HNS; [`hns`] is what they share.
 
 pub mod config;
 pub mod delegate;
 pub mod dispatch;
 pub mod environment;
 pub mod error;
+pub mod hns;
 pub mod ipam;
+pub mod nat;
 pub mod netns;
 pub mod object;
 pub mod plugin;
@@ -23,6 +26,8 @@ mod print;
 pub mod process;
 pub mod result;
 pub mod version;
+pub mod win_bridge;
+pub mod win_overlay;
 
 pub use config::{Attachment, Config};
 pub use delegate::Delegates;
@@ -37,5 +42,13 @@ pub use version::Version;
 
 /// All plugins of ours.
 pub fn registry() -> Registry {
-    Registry::new(vec![Box::new(ipam::host_local::HostLocal)])
+    let hns = hns::Hns::of_machine;
+    Registry::new(vec![
+        Box::new(ipam::host_local::HostLocal),
+        Box::new(win_bridge::WinBridge::new(hns())),
+        Box::new(win_overlay::WinOverlay::new(hns())),
+        Box::new(nat::Nat::new(nat::Name::Nat, hns())),
+        Box::new(nat::Nat::new(nat::Name::SdnBridge, hns())),
+        Box::new(nat::Nat::new(nat::Name::SdnOverlay, hns())),
+    ])
 }

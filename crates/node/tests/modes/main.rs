@@ -5,6 +5,7 @@
 #![cfg(target_os = "linux")]
 
 mod acl;
+mod cni;
 mod container_proxy;
 mod dsr;
 mod existing_namespace;

@@ -1,0 +1,123 @@
+//! What the plugins have in common that make endpoints of an HNS: whose objects are whose, how they are found, and in which
+//! order they are made and unmade.
+//!
+//! ```text
+//!   ADD   network? ─► endpoint there? ──────────── yes ─► into its namespace ─► result
+//!                          └ no ─► address (IPAM) ─► endpoint ─► namespace ─┘
+//!                                     ◄── taken back in reverse, if anything fails ──
+//!   DEL   out of the namespace ─► endpoint ─► namespace object, if ours and empty ─► address
+//! ```
+//!
+//! An address is held as long as there may be an endpoint that has it: it is taken before the endpoint and given back after.
+//! So a call that dies in the middle leaves what the next ADD takes up, and what DEL or GC removes.
+
+use std::sync::Arc;
+
+use hcn::Hcn;
+use hcn::client::{Address, Client};
+
+use crate::error::{Error, Result};
+
+mod check;
+pub(crate) mod dns;
+pub(crate) mod endpoint;
+mod flow;
+mod gc;
+mod ipam;
+pub(crate) mod namespace;
+pub(crate) mod network;
+mod nic;
+pub(crate) mod policy;
+pub(crate) mod report;
+pub(crate) mod version_one;
+
+pub(crate) use flow::{Mode, Site, add, check, del, gc, status};
+
+/// Who made an object: the text in `Owner` of endpoints and namespaces.
+pub const OWNER: &str = "transom-cni";
+
+/// How a plugin comes to an HNS.
+pub type Connect = dyn Fn() -> hcn::Result<Arc<dyn Hcn>> + Send + Sync;
+
+/// An HNS to be connected to: Microsoft's, ours behind a socket, or one in this process.
+#[derive(Clone)]
+pub struct Hns {
+    connect: Arc<Connect>,
+    looks_at_nics: bool,
+}
+
+impl Hns {
+    /// The one that a function connects to, whose NICs are nobody's business.
+    pub fn new(connect: impl Fn() -> hcn::Result<Arc<dyn Hcn>> + Send + Sync + 'static) -> Self {
+        Self { connect: Arc::new(connect), looks_at_nics: false }
+    }
+
+    /// The one of this machine: the hnsd that `TRANSOM_HNSD` names, else on Windows the HNS of the machine, else the hnsd in
+    /// the usual place. In Linux namespaces its NICs are looked at.
+    pub fn of_machine() -> Self {
+        Self { looks_at_nics: true, ..Self::new(connect) }
+    }
+
+    /// Connects.
+    pub(crate) fn hcn(&self) -> Result<Arc<dyn Hcn>> {
+        (self.connect)().map_err(|error| failed("connecting to HNS", &error))
+    }
+}
+
+#[cfg(windows)]
+fn connect() -> hcn::Result<Arc<dyn Hcn>> {
+    match std::env::var_os("TRANSOM_HNSD").is_some_and(|address| !address.is_empty()) {
+        true => Ok(Arc::new(Client::new(Address::from_environment()?))),
+        false => Ok(Arc::new(host::windows::WindowsHcn::new()?)),
+    }
+}
+
+#[cfg(not(windows))]
+fn connect() -> hcn::Result<Arc<dyn Hcn>> {
+    Ok(Arc::new(Client::new(Address::from_environment()?)))
+}
+
+/// A failure of HNS as CNI tells it. One that may pass by itself asks the runtime to try again.
+pub(crate) fn failed(what: impl std::fmt::Display, error: &hcn::Error) -> Error {
+    let remedy = error.detail().remedy.clone().unwrap_or_default();
+    let text = error.to_string();
+    let message = format!("{what}: {}", text.strip_suffix(&format!("; {remedy}")).unwrap_or(&text));
+    let told = match is_transient(error) {
+        true => Error::try_again_later(message),
+        false => Error::internal(message),
+    };
+    told.details(remedy)
+}
+
+fn is_transient(error: &hcn::Error) -> bool {
+    use hcn::Error::{DegradedOperation, ManagerStopped, ServiceUnavailable};
+    matches!(error, ServiceUnavailable(_) | ManagerStopped(_) | DegradedOperation(_))
+}
+
+/// Whether HNS says that there is no such object, in any of the codes it has for that.
+pub(crate) fn is_gone(error: &hcn::Error) -> bool {
+    matches!(error, hcn::Error::NotFound(_) | hcn::Error::EndpointNotFound(_) | hcn::Error::NetworkNotFound(_))
+}
+
+/// A deletion of what may be gone already.
+pub(crate) fn unless_gone(outcome: hcn::Result<()>) -> hcn::Result<()> {
+    match outcome {
+        Err(error) if is_gone(&error) => Ok(()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hcn::error::detail;
+
+    use super::*;
+
+    #[test]
+    fn what_may_pass_by_itself_is_to_be_tried_again() {
+        let told = failed("asking", &hcn::Error::ServiceUnavailable(detail("hnsd does not answer").remedy("start it")));
+        assert_eq!((told.code, told.details.as_str()), (11, "start it"));
+        assert_eq!(told.msg, "asking: hnsd does not answer (RPC_S_UNKNOWN_IF, 0x800706B5)");
+        assert_eq!(failed("asking", &hcn::Error::InvalidJson(detail("x"))).code, 999);
+    }
+}

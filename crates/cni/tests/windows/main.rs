@@ -1,0 +1,10 @@
+//! The plugins that make endpoints, on a service in memory: what they answer, what HNS has then, and what is left of it.
+
+mod atomic;
+mod check;
+mod garbage;
+mod machine;
+mod nat;
+mod objects;
+mod status;
+mod version_one;
