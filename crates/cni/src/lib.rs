@@ -8,6 +8,7 @@
 //!   by which configurations are read.
 //! * [`plugin`]: the trait, and the registry of our plugins. [`dispatch`](mod@dispatch): one call.
 //! * [`delegate`]: calling another plugin, ours or not.
+//! * [`flannel`]: the plugin that has another one work with flanneld's subnet.
 //! * [`ipam`]: the plugins that give out addresses.
 
 pub mod config;
@@ -15,6 +16,8 @@ pub mod delegate;
 pub mod dispatch;
 pub mod environment;
 pub mod error;
+mod file;
+pub mod flannel;
 pub mod ipam;
 pub mod netns;
 pub mod object;
@@ -37,5 +40,5 @@ pub use version::Version;
 
 /// All plugins of ours.
 pub fn registry() -> Registry {
-    Registry::new(vec![Box::new(ipam::host_local::HostLocal)])
+    Registry::new(vec![Box::new(flannel::Flannel), Box::new(ipam::host_local::HostLocal)])
 }
