@@ -87,6 +87,13 @@ pub(crate) enum Command {
         #[command(subcommand)]
         verb: HnsdiagVerb,
     },
+    /// CNI plugins: install them, call them
+    #[command(after_help = crate::command::cni::EXAMPLES)]
+    Cni {
+        /// The verb.
+        #[command(subcommand)]
+        verb: crate::command::cni::CniVerb,
+    },
     /// The Windows builds that hnsd can run as
     #[cfg(unix)]
     #[command(aliases = ["profiles"])]
@@ -471,9 +478,15 @@ mod tests {
 
     #[test]
     fn half_a_command_is_refused() {
-        for line in
-            ["network", "network show", "network delete", "network delete --all x", "policy create -f x", "policy delete --network x"]
-        {
+        for line in [
+            "network",
+            "network show",
+            "network delete",
+            "network delete --all x",
+            "policy create -f x",
+            "policy delete --network x",
+            "cni install d --conf c",
+        ] {
             let words = std::iter::once("transom").chain(line.split(' '));
             assert!(Cli::try_parse_from(words).is_err(), "{line}");
         }

@@ -1,5 +1,6 @@
 //! The commands: one file for each noun, and what they share.
 
+pub(crate) mod cni;
 pub(crate) mod endpoint;
 #[cfg(unix)]
 pub(crate) mod fabric;
@@ -62,6 +63,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Route { verb } => object::run::<SdnRoute, _, _>(&context()?, verb),
         Command::Policy { verb } => policy::run(&context()?, verb),
         Command::Hnsdiag { verb } => hnsdiag::run(&context()?, verb),
+        Command::Cni { verb } => cni::run(&Output::new(global.output), verb),
         #[cfg(unix)]
         Command::Profile { verb } => profile::run(&Output::new(global.output), verb),
         #[cfg(unix)]

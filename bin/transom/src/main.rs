@@ -19,6 +19,21 @@ use clap::Parser;
 use crate::exit::Exit;
 
 fn main() -> ExitCode {
+    match as_plugin() {
+        Some(code) => code,
+        None => as_command(),
+    }
+}
+
+/// Runs as the CNI plugin that the program is called as. A runtime waits for every start, so this comes before anything
+/// else is set up.
+fn as_plugin() -> Option<ExitCode> {
+    let registry = cni::registry();
+    let plugin = registry.called_as(&std::env::args_os().next()?)?;
+    Some(cni::process::run(plugin, &registry).into())
+}
+
+fn as_command() -> ExitCode {
     match command::run(cli::Cli::parse()) {
         Ok(()) => Exit::Ok.into(),
         Err(failure) => {

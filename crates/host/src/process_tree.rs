@@ -53,6 +53,9 @@ mod system {
 
 #[cfg(windows)]
 mod system {
+    // A C interface cannot be called without it; every use says why it is sound.
+    #![allow(unsafe_code)]
+
     use std::io;
     use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
     use std::process::{Child, Command};

@@ -211,13 +211,17 @@ fn write_file(path: &Path, content: &[u8]) -> Result<()> {
 }
 
 /// Options that make a file with a mode, where files have one.
+#[cfg(unix)]
 fn file_options(mode: u32) -> OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt;
     let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
-    #[cfg(not(unix))]
-    let _ = mode;
+    options.mode(mode);
     options
+}
+
+#[cfg(not(unix))]
+fn file_options(_mode: u32) -> OpenOptions {
+    OpenOptions::new()
 }
 
 const REMEDY: &str = "make room there and let the plugin write, or set ipam.dataDir to another directory";
