@@ -40,5 +40,9 @@ pub use version::Version;
 
 /// All plugins of ours.
 pub fn registry() -> Registry {
-    Registry::new(vec![Box::new(flannel::Flannel), Box::new(ipam::host_local::HostLocal)])
+    Registry::new(vec![
+        Box::new(flannel::Flannel),
+        Box::new(ipam::host_local::HostLocal),
+        Box::<ipam::azure_vnet::AzureVnetIpam>::default(),
+    ])
 }
