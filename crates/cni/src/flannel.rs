@@ -29,7 +29,7 @@ use state::{State, States};
 pub use subnet_env::SubnetEnv;
 
 /// Where flanneld writes unless `subnetFile` says otherwise; on Windows on the current drive.
-const SUBNET_FILE: &str = "/run/flannel/subnet.env";
+pub(crate) const SUBNET_FILE: &str = "/run/flannel/subnet.env";
 /// Where configurations of delegates are kept unless `dataDir` says otherwise.
 const DATA_DIRECTORY: &str = "/var/lib/cni/flannel";
 /// The delegate unless the configuration names one.

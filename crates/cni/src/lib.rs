@@ -9,6 +9,7 @@
 //! * [`plugin`]: the trait, and the registry of our plugins. [`dispatch`](mod@dispatch): one call.
 //! * [`delegate`]: calling another plugin, ours or not.
 //! * [`flannel`]: the plugin that has another one work with flanneld's subnet.
+//! * [`lint`]: what is wrong with a configuration file, and where.
 //! * [`ipam`]: the plugins that give out addresses.
 
 pub mod config;
@@ -19,12 +20,14 @@ pub mod error;
 mod file;
 pub mod flannel;
 pub mod ipam;
+pub mod lint;
 pub mod netns;
 pub mod object;
 pub mod plugin;
 mod print;
 pub mod process;
 pub mod result;
+pub mod sample;
 pub mod version;
 
 pub use config::{Attachment, Config};
