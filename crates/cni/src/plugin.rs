@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::delegate::Delegates;
-use crate::environment::Environment;
+use crate::environment::{Command, Environment};
 use crate::error::Result;
 use crate::result::AddResult;
 use crate::version::Version;
@@ -46,6 +46,26 @@ pub struct Call<'a> {
     pub config: Config,
     /// The other plugins.
     pub delegates: Delegates<'a>,
+}
+
+impl Call<'_> {
+    /// Has the plugin that `ipam.type` names do an ADD with this configuration. Without one there is nothing to ask.
+    ///
+    /// If it fails, or if what the addresses are for fails later, [`Call::ipam`] with DEL gives them back.
+    pub fn ipam_add(&self) -> Result<Option<AddResult>> {
+        match self.config.ipam_type()?.as_str() {
+            "" => Ok(None),
+            plugin => self.delegates.add(plugin, &self.environment, self.config.bytes()).map(Some),
+        }
+    }
+
+    /// Has the plugin that `ipam.type` names do anything but an ADD. Without one there is nothing to do.
+    pub fn ipam(&self, command: Command) -> Result<()> {
+        match self.config.ipam_type()?.as_str() {
+            "" => Ok(()),
+            plugin => self.delegates.run(command, plugin, &self.environment, self.config.bytes()),
+        }
+    }
 }
 
 /// Our plugins.

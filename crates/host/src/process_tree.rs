@@ -104,22 +104,35 @@ mod system {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use std::io::Read;
     use std::process::Stdio;
 
     use super::*;
 
+    /// A process whose child waits for ever.
+    fn waiting() -> Command {
+        let (shell, arguments) = match cfg!(windows) {
+            true => ("cmd", ["/c", "cmd /c pause"]),
+            false => ("sh", ["-c", "sleep 600 & sleep 600"]),
+        };
+        let mut command = Command::new(shell);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+    }
+
     #[test]
     fn children_end_with_their_parent() {
-        let mut command = Command::new("sh");
-        // The pipe is closed only when the last of the three has ended.
-        command.args(["-c", "sleep 600 & sleep 600"]).stdout(Stdio::piped());
-        let (mut child, tree) = ProcessTree::spawn(&mut command).unwrap();
+        let (mut child, tree) = ProcessTree::spawn(&mut waiting()).unwrap();
+        let stdin = child.stdin.take();
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        assert!(child.try_wait().unwrap().is_none());
         tree.kill().unwrap();
+        // The pipe is closed only when the last of them has ended.
         let mut rest = String::new();
         child.stdout.take().unwrap().read_to_string(&mut rest).unwrap();
         assert!(!child.wait().unwrap().success());
+        drop(stdin);
     }
 }

@@ -62,7 +62,7 @@ impl Plugin for HostLocal {
         let attachment = attachment_of(call);
         // Only where no file names both are files of old versions meant, which name the container alone.
         for old in [false, true] {
-            if store.release(|owner| owner.is(&attachment, old))? > 0 {
+            if store.release(|owner| owner.is_some_and(|owner| owner.is(&attachment, old)))? > 0 {
                 break;
             }
         }
@@ -98,8 +98,8 @@ impl Plugin for HostLocal {
     fn gc(&self, call: &Call<'_>) -> Result<()> {
         let valid = call.config.valid_attachments()?;
         let Some(store) = Store::open(&settings::directory(&call.config)?)? else { return Ok(()) };
-        store.release(|owner| !valid.iter().any(|attachment| owner.is(attachment, false) || owner.is(attachment, true)))?;
-        store.release_nobodys()
+        let is_valid = |owner: &Owner| valid.iter().any(|attachment| owner.is(attachment, false) || owner.is(attachment, true));
+        store.release(|owner| !owner.is_some_and(is_valid)).map(|_| ())
     }
 
     fn status(&self, call: &Call<'_>) -> Result<()> {

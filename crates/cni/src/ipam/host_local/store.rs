@@ -131,17 +131,8 @@ impl Store {
         }
     }
 
-    /// Gives back what owners have of which this is true, as much as possible, and says how much it was.
-    pub(super) fn release(&self, is_meant: impl Fn(&Owner) -> bool) -> Result<usize> {
-        self.remove_all(|owner| owner.is_some_and(&is_meant))
-    }
-
-    /// Removes files without content.
-    pub(super) fn release_nobodys(&self) -> Result<()> {
-        self.remove_all(|owner| owner.is_none()).map(|_| ())
-    }
-
-    fn remove_all(&self, is_meant: impl Fn(Option<&Owner>) -> bool) -> Result<usize> {
+    /// Gives back the addresses of whose owner, or of whose lack of one, this is true: as many as possible, and says how many.
+    pub(super) fn release(&self, is_meant: impl Fn(Option<&Owner>) -> bool) -> Result<usize> {
         let addresses = self.addresses()?;
         let meant = addresses.iter().filter(|(_, owner)| is_meant(owner.as_ref())).map(|(address, _)| *address);
         let (removed, failed): (Vec<_>, Vec<_>) = meant.map(|address| self.remove(address)).partition(Result::is_ok);
