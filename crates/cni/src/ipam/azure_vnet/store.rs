@@ -89,7 +89,7 @@ fn parse(content: &[u8]) -> serde_json::Result<(Map<String, Value>, State)> {
         return Ok(Default::default());
     }
     let document: Map<String, Value> = serde_json::from_slice(content)?;
-    let state = document.get(KEY).map(|state| State::deserialize(state)).transpose()?;
+    let state = document.get(KEY).map(State::deserialize).transpose()?;
     Ok((document, state.unwrap_or_default()))
 }
 
