@@ -40,11 +40,15 @@ impl States {
     /// What is remembered of a container.
     pub(super) fn read(&self, id: &str) -> Result<State> {
         let path = self.path(id)?;
-        let content = file::read(&path, LIMIT).map_err(|error| failure("reading", &path, &error))?;
-        Ok(content.map_or(State::Absent, |content| match parse(&content) {
-            Ok((config, plugin)) => State::Whole(config, plugin),
-            Err(error) => State::Torn(torn(&path, error)),
-        }))
+        let state = match file::read(&path, LIMIT) {
+            Ok(None) => State::Absent,
+            Ok(Some(content)) => match parse(&content) {
+                Ok((config, plugin)) => State::Whole(config, plugin),
+                Err(error) => State::Torn(torn(&path, &error.msg)),
+            },
+            Err(error) => State::Torn(torn(&path, &error.to_string())),
+        };
+        Ok(state)
     }
 
     /// Remembers a configuration.
@@ -104,8 +108,8 @@ fn parse(content: &[u8]) -> Result<(Config, String)> {
     }
 }
 
-fn torn(path: &Path, error: Error) -> Error {
-    Error::decoding_failure(format!("the state of the container in {} cannot be read: {}", path.display(), error.msg))
+fn torn(path: &Path, why: &str) -> Error {
+    Error::decoding_failure(format!("the state of the container in {} cannot be read: {why}", path.display()))
         .details("DEL the container, which removes the file, and ADD it again")
 }
 

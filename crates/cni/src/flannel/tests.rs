@@ -274,6 +274,18 @@ fn a_torn_state_stops_add_and_check_but_not_del() {
 }
 
 #[test]
+fn a_state_that_no_disk_gives_back_keeps_no_pod() {
+    let bench = Bench::new(ENV);
+    let config = bench.config(json!({}));
+    bench.call("ADD", "c1", &config).unwrap();
+    fs::File::options().write(true).open(bench.state("c1")).unwrap().set_len(17 << 20).unwrap();
+    let (_, message) = bench.call("CHECK", "c1", &config).unwrap_err();
+    assert!(message.contains("flannel/c1 cannot be read: it has more than"), "{message}");
+    assert_eq!(bench.call("DEL", "c1", &config), Ok(Value::Null));
+    assert_eq!((bench.names("flannel"), bench.names("networks/net")), (vec![], vec![]));
+}
+
+#[test]
 fn check_asks_the_delegate_with_what_was_stored() {
     let bench = Bench::new(ENV);
     let mut config = bench.config(json!({"mark": 1}));

@@ -100,7 +100,7 @@ fn lists_need_a_name_a_version_and_plugins() {
     );
     assert_eq!(
         lines(r#"{"name":"n","cniVersion":"1.0.0","type":"nat","Name":"m"}"#, &Surroundings::default()),
-        ["1:46 error Name: the key is there twice"]
+        ["1:47 error Name: the key is there twice"]
     );
     assert_eq!(found(json!({"name": "n", "cniVersion": "1.0.0", "type": "nat", "cni.dev/x": 5})), [] as [&str; 0]);
 }
