@@ -157,3 +157,61 @@ fn killed_processes_block_nobody() {
     assert!(collected.status.success(), "{collected:?}");
     assert_eq!(addresses(data).len(), 1);
 }
+
+#[test]
+fn nothing_is_wrong_with_what_is_printed_to_begin_with() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("sample.conflist");
+    for name in ["win-overlay", "win-bridge", "flannel", "nat", "azure"] {
+        let printed = transom(&["cni", "sample", name]);
+        assert!(printed.status.success(), "{printed:?}");
+        fs::write(&file, &printed.stdout).unwrap();
+        let checked = transom(&["cni", "check-config", file.to_str().unwrap()]);
+        assert_eq!((checked.status.code(), String::from_utf8_lossy(&checked.stdout).as_ref()), (Some(0), ""), "{name}");
+    }
+    assert_eq!(transom(&["cni", "sample", "frob"]).status.code(), Some(2));
+}
+
+#[test]
+fn findings_have_a_place_and_an_exit_code() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("pods.conflist");
+    let path = file.to_str().unwrap();
+    let check = |more: &[&str]| {
+        let output = transom(&[&["cni", "check-config", path], more].concat());
+        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+    };
+    let sample = String::from_utf8(transom(&["cni", "sample", "win-bridge"]).stdout).unwrap();
+    fs::write(&file, sample.replace("\"rangeStart\": \"10.244.1.3\"", "\"rangeEnd\": \"10.244.1.99\"")).unwrap();
+    let (code, text) = check(&[]);
+    assert_eq!(code, 1);
+    let expected = "error: plugins[0].ipam: host-local would give out 10.244.1.2, which is the gateway that win-bridge gives to pods";
+    assert!(text.starts_with(&format!("{path}:12:19: {expected}\n")), "{text}");
+    assert!(text.contains("fix: set rangeStart to \"10.244.1.3\" or later\n"), "{text}");
+    fs::write(&file, &sample).unwrap();
+    assert_eq!(check(&["--management-cidr", "192.168.1.0/24", "--cluster-cidr", "10.244.0.0/16"]), (0, String::new()));
+    let (code, text) = check(&["--management-cidr", "192.168.0.0/16", "-o", "json"]);
+    let findings: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((code, &findings[0]["Line"], &findings[0]["Severity"]), (1, &json!(20), &json!("error")), "{text}");
+    assert_eq!(findings[0]["Fix"], "add \"192.168.0.0/16\" to the exceptions");
+    assert_eq!(check(&["--profile", "frob"]).0, 3);
+    assert_eq!(transom(&["cni", "check-config", "/nowhere"]).status.code(), Some(2));
+    fs::write(&file, sample.replace("\"apiVersion\"", "\"x-note\": 1, \"apiVersion\"")).unwrap();
+    let (code, text) = check(&[]);
+    assert_eq!((code, text.matches(": warning: ").count()), (0, 1), "{text}");
+}
+
+#[test]
+fn builds_have_limits_of_their_own() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("a.conflist");
+    let policy = |kind: &str, settings: Value| json!({"name": "NetworkPolicy", "value": {"Type": kind, "Settings": settings}});
+    let policies = json!([policy("VSID", json!({"IsolationId": 100})), policy("VxlanPort", json!({"Port": 8472}))]);
+    let document = json!({"cniVersion": "1.0.0", "name": "n", "plugins": [{"type": "sdnoverlay", "AdditionalArgs": policies}]});
+    fs::write(&file, document.to_string()).unwrap();
+    for (profile, errors) in [("ws2019", 2), ("ws2022", 1), ("transom", 0)] {
+        let output = transom(&["cni", "check-config", file.to_str().unwrap(), "--profile", profile]);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(text.matches(": error: ").count(), errors, "{profile}: {text}");
+    }
+}

@@ -8,6 +8,8 @@
 //!   by which configurations are read.
 //! * [`plugin`]: the trait, and the registry of our plugins. [`dispatch`](mod@dispatch): one call.
 //! * [`delegate`]: calling another plugin, ours or not.
+//! * [`flannel`]: the plugin that has another one work with flanneld's subnet.
+//! * [`lint`]: what is wrong with a configuration file, and where.
 //! * [`ipam`]: the plugins that give out addresses.
 //! * [`win_bridge`], [`win_overlay`], [`nat`]: the plugins that attach containers to networks of an HNS; [`hns`] is what they share.
 
@@ -16,8 +18,11 @@ pub mod delegate;
 pub mod dispatch;
 pub mod environment;
 pub mod error;
+mod file;
+pub mod flannel;
 pub mod hns;
 pub mod ipam;
+pub mod lint;
 pub mod nat;
 pub mod netns;
 pub mod object;
@@ -25,6 +30,7 @@ pub mod plugin;
 mod print;
 pub mod process;
 pub mod result;
+pub mod sample;
 pub mod version;
 pub mod win_bridge;
 pub mod win_overlay;
@@ -44,7 +50,9 @@ pub use version::Version;
 pub fn registry() -> Registry {
     let hns = hns::Hns::of_machine;
     Registry::new(vec![
+        Box::new(flannel::Flannel),
         Box::new(ipam::host_local::HostLocal),
+        Box::<ipam::azure_vnet::AzureVnetIpam>::default(),
         Box::new(win_bridge::WinBridge::new(hns())),
         Box::new(win_overlay::WinOverlay::new(hns())),
         Box::new(nat::Nat::new(nat::Name::Nat, hns())),

@@ -14,6 +14,11 @@ pub(crate) fn pretty(value: &Value) -> String {
     escape(&String::from_utf8_lossy(&bytes))
 }
 
+/// On one line.
+pub(crate) fn compact(value: &Value) -> String {
+    escape(&value.to_string())
+}
+
 /// These characters can only stand inside strings, so that the text as a whole may be replaced.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());

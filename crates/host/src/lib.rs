@@ -5,6 +5,8 @@
 #[cfg(unix)]
 pub mod adapter;
 pub mod clock;
+#[cfg(any(unix, windows))]
+pub mod interface;
 #[cfg(unix)]
 pub mod lock;
 #[cfg(target_os = "linux")]

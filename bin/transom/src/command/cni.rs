@@ -1,4 +1,6 @@
-//! `transom cni`: laying the plugins out for a runtime, and calling one by name.
+//! `transom cni`: laying the plugins out for a runtime, calling one by name, and configurations for them.
+
+mod check_config;
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,6 +18,14 @@ use crate::output::Output;
 pub(crate) enum CniVerb {
     /// Lay all plugins out in a directory, under their names
     Install(InstallArgs),
+    /// Say what is wrong with a network configuration, where, and what to write instead
+    CheckConfig(check_config::CheckConfigArgs),
+    /// Print a network configuration to begin with
+    Sample {
+        /// The plugin it is for
+        #[arg(value_parser = clap::builder::PossibleValuesParser::new(cni::sample::ALL.map(|(name, _)| name)))]
+        name: String,
+    },
     /// Call a plugin by name, as a runtime would: variables, configuration on standard input, answer on standard output
     Run {
         /// The name, such as host-local
@@ -42,6 +52,8 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   transom cni install /opt/cni/bin --conf 10-pods.conflist --conf-dir /etc/cni/net.d
   CNI_COMMAND=VERSION transom cni run host-local
+  transom cni sample flannel > 10-pods.conflist
+  transom cni check-config 10-pods.conflist --service-cidr 10.96.0.0/12 --profile ws2022
 
 A link to or a copy of this program under the name of a plugin is that plugin.";
 
@@ -49,8 +61,15 @@ A link to or a copy of this program under the name of a plugin is that plugin.";
 pub(crate) fn run(output: &Output, verb: CniVerb) -> Result<(), Failure> {
     match verb {
         CniVerb::Install(args) => install(output, &args),
+        CniVerb::CheckConfig(args) => check_config::run(output, &args),
+        CniVerb::Sample { name } => sample(output, &name),
         CniVerb::Run { name } => run_plugin(&name),
     }
+}
+
+fn sample(output: &Output, name: &str) -> Result<(), Failure> {
+    let text = cni::sample::find(name).ok_or_else(|| Failure::new(Exit::NotFound, format!("there is no sample {name:?}")))?;
+    output.text(text)
 }
 
 fn run_plugin(name: &str) -> Result<(), Failure> {

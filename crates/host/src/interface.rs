@@ -1,0 +1,84 @@
+//! Every network interface of the machine that has an Ethernet address, up or not.
+
+/// An interface by the name that people know it by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name, such as `eth0` or `Ethernet`.
+    pub name: String,
+    /// Its Ethernet address.
+    pub mac: [u8; 6],
+}
+
+/// All of them, in the system's order. Loopback has no Ethernet address.
+#[cfg(unix)]
+pub fn list() -> Vec<Interface> {
+    let Ok(entries) = nix::ifaddrs::getifaddrs() else { return Vec::new() };
+    let interface = |entry: nix::ifaddrs::InterfaceAddress| {
+        let mac = entry.address.as_ref()?.as_link_addr()?.addr()?;
+        Some(Interface { name: entry.interface_name, mac })
+    };
+    entries.filter_map(interface).filter(|interface| interface.mac != [0; 6]).collect()
+}
+
+/// All of them, in the system's order.
+#[cfg(windows)]
+#[allow(unsafe_code)]
+pub fn list() -> Vec<Interface> {
+    use windows_sys::Win32::Foundation::{ERROR_BUFFER_OVERFLOW, NO_ERROR};
+    use windows_sys::Win32::NetworkManagement::IpHelper::{GetAdaptersAddresses, IP_ADAPTER_ADDRESSES_LH};
+
+    const WORD: usize = size_of::<u64>();
+    // Whatever the family, every adapter is told once.
+    const ANY_FAMILY: u32 = 0;
+    let mut buffer = vec![0u64; 2048];
+    // Adapters may come while we ask, so that the size told is only good for another try.
+    for _ in 0..4 {
+        let mut size = u32::try_from(buffer.len() * WORD).unwrap_or(u32::MAX);
+        let first: *mut IP_ADAPTER_ADDRESSES_LH = buffer.as_mut_ptr().cast();
+        // SAFETY: the buffer has `size` bytes, is aligned for the structure, and lives until the list was walked.
+        match unsafe { GetAdaptersAddresses(ANY_FAMILY, 0, std::ptr::null(), first, &mut size) } {
+            ERROR_BUFFER_OVERFLOW => buffer = vec![0; size as usize / WORD + 1],
+            // SAFETY: the call has filled the buffer with a list that ends in a null pointer.
+            NO_ERROR => return unsafe { walk(first) },
+            _ => return Vec::new(),
+        }
+    }
+    Vec::new()
+}
+
+/// # Safety
+///
+/// The pointer is to a list that the system made, in memory that is still there.
+#[cfg(windows)]
+#[allow(unsafe_code)]
+unsafe fn walk(first: *const windows_sys::Win32::NetworkManagement::IpHelper::IP_ADAPTER_ADDRESSES_LH) -> Vec<Interface> {
+    let mut interfaces = Vec::new();
+    let mut next = first;
+    // SAFETY: the caller says that every element is there up to the null pointer at the end.
+    while let Some(adapter) = unsafe { next.as_ref() } {
+        next = adapter.Next;
+        let mac = adapter.PhysicalAddress.first_chunk::<6>().copied().unwrap_or_default();
+        if adapter.PhysicalAddressLength == 6 && mac != [0; 6] {
+            // SAFETY: the name is a text of 16-bit characters with a zero at its end.
+            interfaces.push(Interface { name: unsafe { text(adapter.FriendlyName) }, mac });
+        }
+    }
+    interfaces
+}
+
+/// # Safety
+///
+/// The pointer is null, or to 16-bit characters with a zero at their end.
+#[cfg(windows)]
+#[allow(unsafe_code)]
+unsafe fn text(characters: *const u16) -> String {
+    if characters.is_null() {
+        return String::new();
+    }
+    let mut units = Vec::new();
+    // SAFETY: no unit is read after the zero that the caller says is there.
+    while let unit @ 1.. = unsafe { *characters.add(units.len()) } {
+        units.push(unit);
+    }
+    String::from_utf16_lossy(&units)
+}
