@@ -36,7 +36,10 @@ const TABLE: &[Row] = &[
     Row { name: "xtask", may_use: &[], because: "runs the others, and so must build when they do not" },
 ];
 
-/// Objects to every edge that is not in the table, and to every crate without a row.
+/// What tests may use besides: a crate, what of ours, and why. It is not there in what is built.
+const IN_TESTS: &[Row] = &[Row { name: "cni", may_use: &["hns"], because: "plugins are tested on a service in memory" }];
+
+/// Objects to every edge that is in neither table, and to every crate without a row.
 pub(super) fn check(metadata: &Value) -> Vec<Finding> {
     let packages = packages(metadata);
     let ours: Vec<&str> = packages.iter().map(|package| package.name).collect();
@@ -47,7 +50,9 @@ pub(super) fn check(metadata: &Value) -> Vec<Finding> {
             findings.push(Finding::new(RULE, &package.manifest, 1, message));
             continue;
         };
-        let forbidden = package.uses.iter().filter(|used| ours.contains(used) && !row.may_use.contains(used));
+        let in_tests = IN_TESTS.iter().find(|row| row.name == package.name).map_or(&[][..], |row| row.may_use);
+        let is_for_tests = |used: &&str| in_tests.contains(used) && package.only_in_tests.contains(used);
+        let forbidden = package.uses.iter().filter(|used| ours.contains(used) && !row.may_use.contains(used) && !is_for_tests(used));
         findings.extend(forbidden.map(|used| {
             let message = format!("{} must not depend on {used}: {}", row.name, row.because);
             Finding::new(RULE, &package.manifest, 1, message)
@@ -88,6 +93,7 @@ struct Package<'a> {
     name: &'a str,
     manifest: String,
     uses: Vec<&'a str>,
+    only_in_tests: Vec<&'a str>,
 }
 
 fn packages(metadata: &Value) -> Vec<Package<'_>> {
@@ -101,7 +107,10 @@ fn read<'a>(package: &'a Value, root: &str) -> Option<Package<'a>> {
     let mut uses: Vec<&str> = dependencies.iter().filter_map(|dependency| dependency["name"].as_str()).collect();
     uses.sort_unstable();
     uses.dedup();
-    Some(Package { name: package["name"].as_str()?, manifest: super::relative(package["manifest_path"].as_str()?, root), uses })
+    let is_built = |used: &&str| dependencies.iter().any(|dependency| dependency["name"] == **used && dependency["kind"] != "dev");
+    let only_in_tests = uses.iter().copied().filter(|used| !is_built(used)).collect();
+    let manifest = super::relative(package["manifest_path"].as_str()?, root);
+    Some(Package { name: package["name"].as_str()?, manifest, uses, only_in_tests })
 }
 
 #[cfg(test)]
@@ -117,6 +126,18 @@ mod tests {
 
     fn workspace(packages: &[Value]) -> Value {
         json!({"workspace_root": "/r", "packages": packages})
+    }
+
+    #[test]
+    fn what_is_for_tests_must_not_be_built() {
+        let with_kinds = |kinds: &[Value]| {
+            let mut cni = package("cni", &[]);
+            cni["dependencies"] = kinds.iter().map(|kind| json!({"name": "hns", "kind": kind})).collect();
+            check(&workspace(&[cni, package("hns", &[])])).len()
+        };
+        assert_eq!(with_kinds(&[json!("dev")]), 0);
+        assert_eq!(with_kinds(&[json!(null)]), 1);
+        assert_eq!(with_kinds(&[json!("dev"), json!(null)]), 1);
     }
 
     #[test]

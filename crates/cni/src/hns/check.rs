@@ -132,8 +132,8 @@ fn place(hns: &Hns, mode: &dyn Mode, site: &Site<'_>, promised: &AddResult, foun
             let now = mode.report(site, found);
             let mac = now.interfaces.first().map(|interface| interface.mac.clone()).unwrap_or_default();
             let known: Vec<IpNet> = promised.ips.iter().map(|ip| ip.address).collect();
-            let ips = now.ips.iter().filter(|ip| known.contains(&ip.address)).collect();
-            Ok(nic::differences(&nic::Promised { path, name: &site.call.environment.ifname, mac: &mac, ips }))
+            let ips: Vec<&IpConfig> = now.ips.iter().filter(|ip| known.contains(&ip.address)).collect();
+            Ok(nic::differences(path, &site.call.environment.ifname, &mac, &ips))
         }
         _ => Ok(Vec::new()),
     }

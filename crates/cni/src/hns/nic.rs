@@ -3,18 +3,8 @@
 //! HNS keeps what it is told also while its switch is away, and the switch catches up later. A container cannot wait for that.
 
 use crate::error::Result;
-
-/// What is to be there.
-pub(super) struct Promised<'a> {
-    /// The file of the namespace.
-    pub(super) path: &'a str,
-    /// What the NIC is called.
-    pub(super) name: &'a str,
-    /// Its hardware address, in either spelling.
-    pub(super) mac: &'a str,
-    /// Its addresses, each with its gateway.
-    pub(super) ips: Vec<&'a crate::result::IpConfig>,
-}
+#[cfg(not(target_os = "linux"))]
+use crate::result::IpConfig;
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::{await_up, differences};
@@ -27,7 +17,7 @@ pub(super) fn await_up(_path: &str, _name: &str) -> Result<()> {
 
 /// Elsewhere namespaces have no paths.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn differences(_promised: &Promised<'_>) -> Vec<String> {
+pub(super) fn differences(_path: &str, _name: &str, _mac: &str, _ips: &[&IpConfig]) -> Vec<String> {
     Vec::new()
 }
 
@@ -39,8 +29,9 @@ mod linux {
 
     use host::netlink::{Link, Netlink};
 
-    use super::{Promised, Result};
+    use super::Result;
     use crate::error::Error;
+    use crate::result::IpConfig;
 
     /// A NIC is there when HNS answers, unless the switch is away.
     const PATIENCE: Duration = Duration::from_secs(3);
@@ -72,28 +63,27 @@ mod linux {
         Netlink::open_in(&namespace).map_err(|error| error.to_string())
     }
 
-    /// What is not as it should be in the namespace.
-    pub(in crate::hns) fn differences(promised: &Promised<'_>) -> Vec<String> {
-        let Promised { path, name, .. } = promised;
+    /// What is not as it should be in the namespace: the NIC with its hardware address, in either spelling, and its addresses.
+    pub(in crate::hns) fn differences(path: &str, name: &str, mac: &str, ips: &[&IpConfig]) -> Vec<String> {
         let found = open(path).and_then(|netlink| {
             let link = netlink.link_by_name(name).map_err(|error| error.to_string())?;
-            link.map_or(Ok(vec![format!("there is no NIC {name} in {path}")]), |link| compare(&netlink, &link, promised))
+            link.map_or(Ok(vec![format!("there is no NIC {name} in {path}")]), |link| compare(&netlink, &link, mac, ips))
         });
         found.unwrap_or_else(|error| vec![format!("{path} cannot be looked into: {error}")])
     }
 
-    fn compare(netlink: &Netlink, link: &Link, promised: &Promised<'_>) -> Result<Vec<String>, String> {
-        let name = promised.name;
+    fn compare(netlink: &Netlink, link: &Link, mac: &str, ips: &[&IpConfig]) -> Result<Vec<String>, String> {
+        let name = &link.name;
         let mut differences = Vec::new();
         if !link.up {
             differences.push(format!("the NIC {name} is down"));
         }
-        if !crate::hns::check::is_same_mac(&link.mac.to_string(), promised.mac) {
-            differences.push(format!("the NIC {name} has the MAC address {}, not {}", link.mac, promised.mac));
+        if !crate::hns::check::is_same_mac(&link.mac.to_string(), mac) {
+            differences.push(format!("the NIC {name} has the MAC address {}, not {mac}", link.mac));
         }
         let addresses = netlink.addresses(link.index).map_err(|error| error.to_string())?;
         let routes = netlink.routes(link.index).map_err(|error| error.to_string())?;
-        for ip in &promised.ips {
+        for ip in ips {
             let address = ip.address.addr();
             if !addresses.iter().any(|found| found.network.addr() == address) {
                 differences.push(format!("the NIC {name} has no address {address}"));

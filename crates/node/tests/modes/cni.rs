@@ -9,14 +9,15 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use hcn::HcnExt;
 use hcn::endpoint::Endpoint;
 use hcn::namespace::Namespace;
-use hcn::{HcnExt, Kind};
 use serde_json::{Value, json};
 
 use crate::harness::document::{network, subnet};
 use crate::harness::serve::PORT;
-use crate::harness::{Node, Place, World, pings, run, serve, tcp};
+use crate::harness::world::OUTSIDE;
+use crate::harness::{Node, Place, World, exchange, pings, run, serve, tcp};
 use crate::overlay::Overlay;
 use crate::program::program;
 
@@ -37,10 +38,6 @@ struct Container {
 }
 
 impl Container {
-    fn netns(&self) -> String {
-        netns(&self.id)
-    }
-
     fn address(&self, v4: bool) -> IpAddr {
         let addresses = self.result["ips"].as_array().into_iter().flatten().filter_map(|ip| ip["address"].as_str());
         let address = addresses.filter_map(|address| address.split('/').next()).find(|address| address.contains('.') == v4);
@@ -130,12 +127,20 @@ impl<'a> Runtime<'a> {
         self.node.client.objects(&[]).expect("the endpoints")
     }
 
+    /// The ports of the switch that belong to endpoints of the network.
+    fn ports(&self) -> Vec<String> {
+        let suffix = format!("_{}", self.config["name"].as_str().expect("a name"));
+        let rows = self.node.look("/ports");
+        let names = rows.as_array().into_iter().flatten().filter_map(|row| row["Name"].as_str());
+        names.filter(|name| name.ends_with(&suffix)).map(str::to_owned).collect()
+    }
+
     fn assert_empty(&self) {
         assert_eq!(self.endpoints(), []);
         let namespaces: Vec<Namespace> = self.node.client.objects(&[]).expect("the namespaces");
         assert_eq!(namespaces, []);
         assert_eq!(self.leases(), BTreeSet::new());
-        assert_eq!(self.node.look("/ports").as_array().map(Vec::len), Some(2), "only the adapter and the node are there");
+        assert_eq!(self.ports(), Vec::<String>::new());
     }
 }
 
@@ -177,7 +182,7 @@ fn pods_of_a_bridge_talk_at_once_and_leave_nothing() {
         assert_eq!(two.result["interfaces"][0]["name"], "eth0");
         assert_eq!(two.result["interfaces"][0]["mac"], two.place.link("eth0").mac.to_string().replace('-', ":").to_lowercase());
         assert_eq!(one.address(true).to_string(), "10.244.1.10");
-        assert_eq!(runtime.leases().len(), 4);
+        assert_eq!((runtime.leases().len(), runtime.ports().len()), (4, 2));
         for container in [&one, &two] {
             assert_eq!(runtime.check(container), Ok(()));
             assert_eq!(runtime.call("ADD", &container.id, &runtime.config), (true, container.result.clone()), "again");
@@ -314,6 +319,43 @@ fn hnsd_killed_in_the_middle_leaves_what_is_taken_up() {
             ids.iter().for_each(|id| runtime.del(id));
             runtime.assert_empty();
         }
-        assert_eq!(world.one().client.objects::<hcn::network::Network>(&[]).map(|networks| networks.len()), Ok(1), "{:?}", Kind::Network);
+        assert_eq!(world.one().client.objects::<hcn::network::Network>(&[]).map(|networks| networks.len()), Ok(1));
+    });
+}
+
+#[test]
+fn a_pod_behind_nat_gets_out_and_its_port_is_reached() {
+    run("cni::a_pod_behind_nat_gets_out_and_its_port_is_reached", || {
+        let world = World::new(1);
+        let mut runtime = Runtime::new(world.one(), "nat", "behind");
+        runtime.config["ipam"] = json!({ "subnet": "172.20.0.0/24" });
+        runtime.config["runtimeConfig"] = json!({ "portMappings": [{ "hostPort": 8080, "containerPort": PORT, "protocol": "tcp" }] });
+        let pod = runtime.add("pod");
+        assert_eq!(pod.result["ips"], json!([{ "interface": 0, "address": "172.20.0.2/24", "gateway": "172.20.0.1" }]));
+        pings(&pod.place, OUTSIDE[0]);
+        assert_eq!(tcp(&pod.place, OUTSIDE[0]).ip(), world.one().v4());
+        exchange(&world.outside, SocketAddr::new(world.one().v4(), 8080), 1 << 20);
+        assert_eq!(runtime.check(&pod), Ok(()));
+        runtime.del("pod");
+        runtime.assert_empty();
+    });
+}
+
+#[test]
+fn garbage_is_collected_with_its_nics() {
+    run("cni::garbage_is_collected_with_its_nics", || {
+        let world = World::new(1);
+        bridge(&world);
+        let runtime = Runtime::new(world.one(), "win-bridge", "pods");
+        let [one, two] = ["one", "two"].map(|id| runtime.add(id));
+        let mut config = runtime.config.clone();
+        config["cni.dev/valid-attachments"] = json!([{ "containerID": "two", "ifname": "eth0" }]);
+        assert_eq!(runtime.call("GC", "", &config), (true, Value::Null));
+        assert!(one.place.find_link("eth0").is_none(), "the NIC is gone");
+        assert_eq!(runtime.check(&two), Ok(()));
+        assert_eq!((runtime.leases().len(), runtime.endpoints().len()), (2, 1));
+        config["cni.dev/valid-attachments"] = json!([]);
+        assert_eq!(runtime.call("GC", "", &config), (true, Value::Null));
+        runtime.assert_empty();
     });
 }
