@@ -14,6 +14,7 @@
 use std::sync::Arc;
 
 use hcn::Hcn;
+#[cfg(not(windows))]
 use hcn::client::{Address, Client};
 
 use crate::error::{Error, Result};
@@ -52,8 +53,8 @@ impl Hns {
         Self { connect: Arc::new(connect), looks_at_nics: false }
     }
 
-    /// The one of this machine: the hnsd that `TRANSOM_HNSD` names, else on Windows the HNS of the machine, else the hnsd in
-    /// the usual place. In Linux namespaces its NICs are looked at.
+    /// The one of this machine: on Windows its HNS, elsewhere the hnsd that `TRANSOM_HNSD` names or that is in the usual place.
+    /// In Linux namespaces its NICs are looked at.
     pub fn of_machine() -> Self {
         Self { looks_at_nics: true, ..Self::new(connect) }
     }
@@ -66,10 +67,7 @@ impl Hns {
 
 #[cfg(windows)]
 fn connect() -> hcn::Result<Arc<dyn Hcn>> {
-    match std::env::var_os("TRANSOM_HNSD").is_some_and(|address| !address.is_empty()) {
-        true => Ok(Arc::new(Client::new(Address::from_environment()?))),
-        false => Ok(Arc::new(host::windows::WindowsHcn::new()?)),
-    }
+    Ok(Arc::new(host::windows::WindowsHcn::new()?))
 }
 
 #[cfg(not(windows))]

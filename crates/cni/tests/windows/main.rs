@@ -1,4 +1,5 @@
 //! The plugins that make endpoints, on a service in memory: what they answer, what HNS has then, and what is left of it.
+#![cfg(unix)]
 
 mod atomic;
 mod check;

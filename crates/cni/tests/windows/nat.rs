@@ -1,5 +1,7 @@
 //! nat, sdnbridge and sdnoverlay: networks that are made, and endpoints on them.
 
+use std::collections::BTreeSet;
+
 use hcn::Kind;
 use serde_json::{Value, json};
 
@@ -132,4 +134,19 @@ fn what_is_no_type_of_network_is_refused() {
     let (code, message, _) = machine.add(&config, "c1", "none").failure();
     assert!(code == 8 && message.contains("CNI_NETNS"), "{message}");
     assert_eq!(machine.all(Kind::Network), Vec::<Value>::new());
+}
+
+#[test]
+fn many_at_once_make_one_network() {
+    const PODS: usize = 16;
+    let machine = Machine::new();
+    let config = json!({"cniVersion": "1.0.0", "type": "nat", "name": "net", "ipam": {"subnet": "10.244.1.0/24"}});
+    let namespaces: Vec<String> = (0..PODS).map(|_| machine.namespace()).collect();
+    let addresses: BTreeSet<String> = std::thread::scope(|scope| {
+        let add = |number: usize| machine.add(&config, &format!("c{number}"), &namespaces[number]).result();
+        let calls: Vec<_> = (0..PODS).map(|number| scope.spawn(move || add(number))).collect();
+        calls.into_iter().map(|call| call.join().unwrap()["ips"][0]["address"].to_string()).collect()
+    });
+    assert_eq!(addresses.len(), PODS, "every address once");
+    assert_eq!((machine.all(Kind::Network).len(), machine.all(Kind::Endpoint).len()), (1, PODS));
 }
