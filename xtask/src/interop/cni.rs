@@ -41,18 +41,39 @@ pub(super) fn run() -> Result<(), String> {
         let reference = play(&troupe, Subject::Reference, case, &place)?;
         for subject in [Subject::Linux, Subject::Windows] {
             let ours = play(&troupe, subject, case, &place)?;
-            judge.compare(case, subject, &reference, &ours);
+            judge.compare(case, subject.name(), &reference, &ours);
         }
         println!("[{:>2}/{}] {:<44} {}", index + 1, cases.len(), case.name, judge.take_line());
         judge.take_log().iter().for_each(|line| log.add(line));
     }
-    let outcome = judge.verdict(cases.len());
+    step("hand pods over, from the reference to us and back");
+    let handed = handovers(&troupe, &directory, &mut judge)?;
+    let outcome = judge.verdict(cases.len() + handed);
     judge.take_log().iter().for_each(|line| log.add(line));
     outcome.map_err(|error| format!("{error}; see {}", log.path.display()))
 }
 
+/// Pods that one program has made and the other goes on with, compared with those of the reference alone. Gives how many cases.
+fn handovers(troupe: &Troupe<'_>, directory: &Path, judge: &mut Judge) -> Result<usize, String> {
+    let cases = cases::handovers();
+    for case in &cases {
+        let place = directory.join(case.name.replace(' ', "-"));
+        let reference = play(troupe, Subject::Reference, case, &place)?;
+        for ours in [Subject::Linux, Subject::Windows] {
+            for (name, first, then) in [("to", Subject::Reference, ours), ("from", ours, Subject::Reference)] {
+                let who = format!("{name}-{}", ours.name());
+                let stage = troupe.stage(case, &place.join(&who))?;
+                let mixed = stage.play(case, |index| if index == 0 { first } else { then })?;
+                judge.compare(case, &who, &reference, &mixed);
+            }
+        }
+        println!("{:<44} {}", case.name, judge.take_line());
+    }
+    Ok(cases.len())
+}
+
 /// One case by one subject.
 fn play(troupe: &Troupe<'_>, subject: Subject, case: &Case, place: &Path) -> Result<Vec<Record>, String> {
-    let stage = troupe.stage(subject, case, &place.join(subject.name()))?;
-    stage.play(case).map_err(|error| format!("{}, {}: {error}", case.name, subject.name()))
+    let played = troupe.stage(case, &place.join(subject.name())).and_then(|stage| stage.play(case, |_| subject));
+    played.map_err(|error| format!("{}, {}: {error}", case.name, subject.name()))
 }

@@ -39,7 +39,6 @@ pub(super) struct Intended {
 /// A configuration and what is done with it.
 pub(super) struct Case {
     pub(super) name: &'static str,
-    pub(super) plugin: &'static str,
     /// The networks that HNS has.
     pub(super) networks: Vec<Value>,
     /// Whether the namespace exists that CNI_NETNS names.
@@ -70,6 +69,12 @@ impl Case {
         self
     }
 
+    /// An ADD that succeeds with one and fails with the other.
+    fn only_one_adds(self, why: &'static str) -> Self {
+        let places = ["1-ADD/exit", "1-ADD/error", "1-ADD/result", "1-ADD/endpoints", "1-ADD/namespaces", "1-ADD/addresses"];
+        places.into_iter().fold(self.steps(&[Verb::Add]), |case, at| case.differs(at, why))
+    }
+
     /// The first command is an ADD that fails with another code than the reference's.
     fn fails_with(mut self, code: u32) -> Self {
         let why = "by the code a runtime can tell what to do";
@@ -95,7 +100,7 @@ fn case(name: &'static str, plugin: &'static str, network: Value, more: Value) -
         config[key] = value.clone();
     }
     let steps = vec![Verb::Add, Verb::Check, Verb::Del];
-    Case { name, plugin, networks: vec![network], has_namespace: true, config, steps, intended: Vec::new() }
+    Case { name, networks: vec![network], has_namespace: true, config, steps, intended: Vec::new() }
 }
 
 /// Addresses by host-local.
@@ -161,6 +166,7 @@ pub(super) fn all() -> Vec<Case> {
     cases.extend(bridges());
     cases.extend(flat_policies());
     cases.extend(overlays());
+    cases.extend(families());
     cases.extend(lives());
     cases.extend(mistakes());
     cases
@@ -207,14 +213,7 @@ fn flat_policies() -> Vec<Case> {
     let route = json!({"Type": "ROUTE", "DestinationPrefix": "10.96.0.0/12", "NeedEncap": true});
     let nat = json!({"Type": "OutBoundNAT", "ExceptionList": ["10.244.0.0/16"]});
     vec![
-        bridge("bridge with a flat ROUTE policy", json!({"policies": [endpoint_policy(route)]}))
-            .steps(&[Verb::Add])
-            .differs("1-ADD/exit", FLAT)
-            .differs("1-ADD/error", FLAT)
-            .differs("1-ADD/result", FLAT)
-            .differs("1-ADD/endpoints", FLAT)
-            .differs("1-ADD/namespaces", FLAT)
-            .differs("1-ADD/addresses", FLAT),
+        bridge("bridge with a flat ROUTE policy", json!({"policies": [endpoint_policy(route)]})).only_one_adds(FLAT),
         bridge("bridge with a flat OutBoundNAT policy", json!({"policies": [endpoint_policy(nat)]}))
             .differs("*/endpoints/0/Policies", FLAT),
     ]
@@ -232,6 +231,28 @@ fn overlays() -> Vec<Case> {
         overlay("overlay in 1.1.0 with dns", json!({"cniVersion": "1.1.0", "runtimeConfig": {"dns": {"servers": ["10.96.0.10"]}}})),
         overlay("overlay with ports of the runtime", json!({"runtimeConfig": runtime()}))
             .differs("*/endpoints/0/Policies", "mapped ports are no less meant here than on a bridge"),
+    ]
+}
+
+/// Networks with both families, of which the reference sees the first address alone.
+fn families() -> Vec<Case> {
+    let both = "the container gets an address of each family that IPAM gives and the network has";
+    let ranges = [range("10.244.1.0/24", "10.244.1.10"), range("fd00:244:1::/64", "fd00:244:1::10")];
+    let ipam = json!({"ipam": ipam(json!({"ranges": ranges}))});
+    let v6 = |mut network: Value, gateway: &str| {
+        let mut subnet = network["Ipams"][0]["Subnets"][0].clone();
+        subnet["IpAddressPrefix"] = json!("fd00:244:1::/64");
+        subnet["Routes"] = json!([{"NextHop": gateway, "DestinationPrefix": "::/0"}]);
+        network["Ipams"][0]["Subnets"] = json!([network["Ipams"][0]["Subnets"][0], subnet]);
+        vec![network]
+    };
+    let differs = |case: Case| {
+        case.differs("1-ADD/result/ips/1", both).differs("*/endpoints/0/IpConfigurations/1", both).differs("*/endpoints/0/Routes/1", both)
+    };
+    vec![
+        bridge("bridge, both families on a network of one", ipam.clone()),
+        differs(bridge("bridge of both families", ipam.clone()).networks(v6(l2bridge("pods"), "fd00:244:1::2"))),
+        differs(overlay("overlay of both families", ipam).networks(v6(vxlan("pods"), "fd00:244:1::1"))),
     ]
 }
 
@@ -259,10 +280,23 @@ fn lives() -> Vec<Case> {
     ]
 }
 
+/// Pods that live while a node changes from one program to the other: who goes on finds what the other has made.
+pub(super) fn handovers() -> Vec<Case> {
+    use Verb::{Add, Check, Del};
+    let steps = [Add, Add, Check, Del];
+    vec![
+        bridge("bridge, handed over", json!({"runtimeConfig": runtime()})).steps(&steps),
+        overlay("overlay, handed over", json!({"ipMasq": true})).steps(&steps),
+    ]
+}
+
 /// What cannot work. The message, the code and what to do are ours; that nothing is left is the same.
 fn mistakes() -> Vec<Case> {
     let steps = [Verb::Add, Verb::Del];
+    let sctp = json!({"portMappings": [{"hostPort": 8080, "containerPort": 80, "protocol": "sctp"}]});
     vec![
+        bridge("bridge with a port of an unknown protocol", json!({"runtimeConfig": sctp}))
+            .only_one_adds("a port that leads nowhere should be noticed"),
         bridge("bridge, no such network", json!({})).networks(Vec::new()).steps(&steps).fails_with(7),
         overlay("overlay, no such network", json!({})).networks(Vec::new()).steps(&steps).fails_with(7),
         bridge("bridge on an Overlay", json!({})).networks(vec![vxlan("pods")]).steps(&steps).fails_with(7),

@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use super::cases::{Case, Intended};
 use super::record::Record;
-use super::subject::Subject;
 
 /// A place where two records differ, such as `1-ADD/endpoints/0/Owner`.
 #[derive(Debug, PartialEq)]
@@ -41,8 +40,8 @@ impl Judge {
         }
     }
 
-    /// Compares what a subject did in a case with what the reference did.
-    pub(super) fn compare(&mut self, case: &Case, subject: Subject, reference: &[Record], ours: &[Record]) {
+    /// Compares what somebody did in a case with what the reference did.
+    pub(super) fn compare(&mut self, case: &Case, who: &str, reference: &[Record], ours: &[Record]) {
         let mut seen = BTreeSet::new();
         let (mut intended, mut failures) = (0, 0);
         for (theirs, ours) in reference.iter().zip(ours) {
@@ -59,13 +58,13 @@ impl Judge {
                 }
                 let verdict = reason.map_or_else(|| "NOT INTENDED".to_owned(), |why| format!("intended: {why}"));
                 let Difference { at, reference, ours } = difference;
-                let line = format!("{}, {}: {at}: {verdict}\n    reference {reference}\n    ours      {ours}", case.name, subject.name());
+                let line = format!("{}, {}: {at}: {verdict}\n    reference {reference}\n    ours      {ours}", case.name, who);
                 self.note(line, reason.is_none());
             }
         }
         for listed in case.intended.iter().filter(|listed| !seen.contains(listed.at)) {
             failures += 1;
-            self.note(format!("{}, {}: {} is listed, but does not differ", case.name, subject.name(), listed.at), true);
+            self.note(format!("{}, {}: {} is listed, but does not differ", case.name, who, listed.at), true);
         }
         self.steps += ours.len();
         self.intended += intended;
@@ -73,7 +72,7 @@ impl Judge {
             self.failed.insert(case.name);
         }
         let word = if failures == 0 { "ok".to_owned() } else { format!("FAILED ({failures})") };
-        self.line.push(format!("{} {word}, {intended} intended", subject.name()));
+        self.line.push(format!("{} {word}, {intended} intended", who));
     }
 
     fn note(&mut self, line: String, is_failure: bool) {

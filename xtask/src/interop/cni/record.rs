@@ -57,12 +57,14 @@ fn printed(output: &str) -> Value {
     }
 }
 
-/// The files of host-local with their content.
+/// The files of host-local with their content. Windows knows no `:` in names, so there `_` stands for it in IPv6 addresses.
 fn files(directory: &Path) -> Value {
     let mut files = Map::new();
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let content = fs::read_to_string(entry.path()).unwrap_or_default();
-        files.insert(entry.file_name().to_string_lossy().into_owned(), Value::String(content));
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_address = name.bytes().all(|byte| byte.is_ascii_hexdigit() || b"_:.".contains(&byte));
+        files.insert(if is_address { name.replace('_', ":") } else { name }, Value::String(content));
     }
     Value::Object(files)
 }

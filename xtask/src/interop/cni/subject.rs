@@ -74,7 +74,7 @@ impl<'a> Troupe<'a> {
     }
 
     /// An HNS in which only the network of a case and the namespace of its container are there.
-    pub(super) fn stage(&'a self, subject: Subject, case: &Case, directory: &Path) -> Result<Stage<'a>, String> {
+    pub(super) fn stage(&'a self, case: &Case, directory: &Path) -> Result<Stage<'a>, String> {
         make_directory(directory)?;
         let hnsd = Hnsd::start(&self.ground.program, directory)?;
         self.ground.prefix.point_at(&hnsd)?;
@@ -88,7 +88,7 @@ impl<'a> Troupe<'a> {
         }
         let made = create("namespace", &json!({"Type": "Host", "SchemaVersion": {"Major": 2, "Minor": 0}}))?;
         let netns = if case.has_namespace { id_in(&made)? } else { NOBODYS.to_owned() };
-        Ok(Stage { troupe: self, subject, hnsd, directory: directory.to_owned(), netns })
+        Ok(Stage { troupe: self, hnsd, directory: directory.to_owned(), netns })
     }
 }
 
@@ -102,15 +102,14 @@ fn id_in(text: &str) -> Result<String, String> {
 /// Where one subject plays one case.
 pub(super) struct Stage<'a> {
     troupe: &'a Troupe<'a>,
-    subject: Subject,
     hnsd: Hnsd,
     directory: PathBuf,
     netns: String,
 }
 
 impl Stage<'_> {
-    /// Plays the case and records every step.
-    pub(super) fn play(&self, case: &Case) -> Result<Vec<Record>, String> {
+    /// Plays the case and records every step. Who does a step is asked for each.
+    pub(super) fn play(&self, case: &Case, who: impl Fn(usize) -> Subject) -> Result<Vec<Record>, String> {
         let addresses = self.directory.join("addresses");
         let mut config = case.config.clone();
         if config.get("ipam").is_some() {
@@ -121,7 +120,7 @@ impl Stage<'_> {
         let mut records = Vec::new();
         for (index, verb) in case.steps.iter().enumerate() {
             let step = format!("{}-{}", index + 1, verb.name());
-            let (exit, output) = self.call(&step, *verb, case.plugin, &config)?;
+            let (exit, output) = self.call(who(index), &step, *verb, &config)?;
             if *verb == Verb::Add && exit == Some(0) {
                 config["prevResult"] = serde_json::from_str(&output).map_err(|error| format!("{step} printed {output:?}: {error}"))?;
             }
@@ -132,7 +131,7 @@ impl Stage<'_> {
 
     /// Calls a plugin as a runtime does. What goes in and what comes out stays in files, for people and because what Wine leaves
     /// in the background would keep a pipe open.
-    fn call(&self, step: &str, verb: Verb, plugin: &str, config: &Value) -> Result<(Option<i32>, String), String> {
+    fn call(&self, subject: Subject, step: &str, verb: Verb, config: &Value) -> Result<(Option<i32>, String), String> {
         let file = |what: &str| self.directory.join(format!("{step}.{what}"));
         let mut config = config.clone();
         if verb == Verb::Add {
@@ -141,7 +140,8 @@ impl Stage<'_> {
         }
         write(&file("in"), &format!("{config:#}"))?;
         let open = File::open(file("in")).map_err(|error| format!("cannot read what was written: {error}"))?;
-        let mut command = self.command(plugin);
+        let plugin = config["type"].as_str().unwrap_or_default();
+        let mut command = self.command(subject, plugin);
         command.env("CNI_COMMAND", verb.name()).env("CNI_CONTAINERID", CONTAINER).env("CNI_IFNAME", "eth0");
         command.env("CNI_NETNS", &self.netns).current_dir(&self.directory);
         command.stdin(open).stdout(create(&file("out"))?).stderr(create(&file("err"))?);
@@ -150,9 +150,9 @@ impl Stage<'_> {
         Ok((status.code(), output))
     }
 
-    fn command(&self, plugin: &str) -> Command {
-        let directory = self.troupe.of(self.subject);
-        match self.subject {
+    fn command(&self, subject: Subject, plugin: &str) -> Command {
+        let directory = self.troupe.of(subject);
+        match subject {
             Subject::Linux => {
                 let mut command = Command::new(directory.join(plugin));
                 command.env("CNI_PATH", directory).env("TRANSOM_HNSD", self.hnsd.socket());
