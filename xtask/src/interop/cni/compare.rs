@@ -177,6 +177,25 @@ mod tests {
     }
 
     #[test]
+    fn only_what_is_listed_may_differ_and_it_must() {
+        let record = |exit: u32| vec![Record { step: "1-ADD".to_owned(), document: json!({"exit": exit}), text: String::new() }];
+        let passes = |at: Option<&'static str>, value: u32, ours: u32| {
+            let listed = |at| Intended { at, why: "because", ours: Some(json!(value)) };
+            let intended = at.into_iter().map(listed).collect();
+            let case = Case { name: "case", networks: Vec::new(), has_namespace: true, config: json!({}), steps: Vec::new(), intended };
+            let mut judge = Judge::new(Vec::new());
+            judge.compare(&case, "ours", &record(0), &record(ours));
+            judge.verdict(1).is_ok()
+        };
+        assert!(passes(None, 0, 0) && passes(Some("1-ADD/exit"), 1, 1));
+        assert!(!passes(None, 0, 1), "it is not listed");
+        assert!(!passes(Some("1-ADD/exit"), 1, 0), "it does not occur");
+        assert!(!passes(Some("1-ADD/exit"), 1, 2), "it is another value");
+        let everywhere = vec![Intended { at: "*/exit", why: "because", ours: None }];
+        assert!(Judge::new(everywhere).verdict(0).is_err(), "it does not occur anywhere");
+    }
+
+    #[test]
     fn texts_count_where_documents_are_the_same() {
         let record =
             |result: Value, text: &str| Record { step: "1-ADD".to_owned(), document: json!({"result": result}), text: text.to_owned() };
