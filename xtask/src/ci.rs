@@ -28,6 +28,7 @@ const STEPS: &[Step] = &[
     Step { name: "dist", run: dist::run },
     Step { name: "interop hcsshim", run: || interop::run("hcsshim") },
     Step { name: "interop wine", run: || interop::run("wine") },
+    Step { name: "interop cni", run: || interop::run("cni") },
 ];
 
 /// Runs all steps.

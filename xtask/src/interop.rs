@@ -3,6 +3,7 @@
 //! Everything a run needs is made in `target/interop`: a Wine prefix with our DLLs in it, the state of an hnsd that lives as
 //! long as the run, and the logs of both. Nothing waits for ever: every step has a limit.
 
+mod cni;
 mod hnsd;
 mod limited;
 mod wine;
@@ -22,12 +23,36 @@ const SHORT: Duration = Duration::from_secs(120);
 /// All tests of a peer together.
 const LONG: Duration = Duration::from_secs(900);
 
-/// Runs one peer: `hcsshim` or `wine`.
+/// Runs one peer: `hcsshim`, `wine` or `cni`.
 pub(crate) fn run(peer: &str) -> Result<(), String> {
     match peer {
         "hcsshim" => hcsshim(),
         "wine" => transom_exe(),
-        other => Err(format!("there is no peer {other:?}; there are hcsshim and wine")),
+        "cni" => cni::run(),
+        other => Err(format!("there is no peer {other:?}; there are hcsshim, wine and cni")),
+    }
+}
+
+/// What every run needs: our programs, and a prefix with our DLLs.
+struct Ground {
+    directory: PathBuf,
+    prefix: Prefix,
+    /// The program of this system.
+    program: PathBuf,
+}
+
+impl Ground {
+    fn prepare() -> Result<Self, String> {
+        step("build the Windows files");
+        dist::build()?;
+        step("build hnsd");
+        shell::run(shell::cargo().args(["build", "-p", "transom"]))?;
+        let target = dist::target_directory()?;
+        let directory = target.join("interop");
+        make_directory(&directory)?;
+        step("prepare Wine");
+        let prefix = Prefix::prepare(&directory)?;
+        Ok(Self { directory, prefix, program: target.join("debug").join("transom") })
     }
 }
 
@@ -40,17 +65,9 @@ struct Scene {
 
 impl Scene {
     fn set() -> Result<Self, String> {
-        step("build the Windows files");
-        dist::build()?;
-        step("build hnsd");
-        shell::run(shell::cargo().args(["build", "-p", "transom"]))?;
-        let target = dist::target_directory()?;
-        let directory = target.join("interop");
-        make_directory(&directory)?;
-        step("prepare Wine");
-        let prefix = Prefix::prepare(&directory)?;
+        let Ground { directory, prefix, program } = Ground::prepare()?;
         step("start hnsd");
-        let hnsd = Hnsd::start(&target.join("debug").join("transom"), &directory)?;
+        let hnsd = Hnsd::start(&program, &directory)?;
         prefix.point_at(&hnsd)?;
         Ok(Self { directory, prefix, hnsd })
     }

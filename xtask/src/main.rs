@@ -40,7 +40,7 @@ enum Command {
     Dist,
     /// Run somebody else's programs against us.
     Interop {
-        /// Which: hcsshim or wine.
+        /// Which: hcsshim, wine or cni.
         peer: String,
     },
     /// Run a benchmark, in release mode.

@@ -48,9 +48,14 @@ impl Hnsd {
         self.directory.join("token")
     }
 
+    /// Its socket.
+    pub(super) fn socket(&self) -> PathBuf {
+        self.directory.join("hnsd.sock")
+    }
+
     /// What the command of this system prints when asked through the socket.
     pub(super) fn transom(&self, arguments: &[&str]) -> Result<String, String> {
-        shell::output(Command::new(&self.program).env("TRANSOM_HNSD", self.directory.join("hnsd.sock")).args(arguments))
+        shell::output(Command::new(&self.program).env("TRANSOM_HNSD", self.socket()).args(arguments))
     }
 
     /// Waits for the line that says so. What comes after it is read and thrown away, so that hnsd can go on printing.

@@ -7,6 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const POLL: Duration = Duration::from_millis(50);
+/// For programs of which many are run one after the other.
+const SHORT_POLL: Duration = Duration::from_millis(5);
 /// How long the last lines of a program that ended may take.
 const GRACE: Duration = Duration::from_millis(500);
 
@@ -27,6 +29,25 @@ pub(super) fn run(command: &mut Command, limit: Duration, mut each: impl FnMut(&
         let _ = child.wait();
     }
     outcome.map_err(|error| format!("{name}: {error}"))
+}
+
+/// Runs a program whose input and output are somebody else's. Past its limit it is killed, which is an error.
+pub(super) fn wait(command: &mut Command, limit: Duration) -> Result<ExitStatus, String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let mut child = command.spawn().map_err(|error| format!("cannot start {name}: {error}"))?;
+    let deadline = Instant::now() + limit;
+    loop {
+        if let Some(status) = child.try_wait().map_err(|error| format!("{name}: {error}"))? {
+            return Ok(status);
+        }
+        if Instant::now() > deadline {
+            // It may have ended meanwhile, which is as good.
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(format!("{name}: took too long and was ended"));
+        }
+        thread::sleep(SHORT_POLL);
+    }
 }
 
 /// The end of the output is no sign of the end of the program: what Wine leaves in the background keeps the pipe open.
@@ -86,6 +107,13 @@ mod tests {
     fn a_limit_is_a_limit() {
         let error = run(Command::new("sleep").arg("60"), POLL, |_| {}).unwrap_err();
         assert!(error.contains("too long"), "{error}");
+    }
+
+    #[test]
+    fn waiting_has_a_limit_too() {
+        let status = wait(Command::new("sh").args(["-c", "exit 3"]), GRACE * 20);
+        assert_eq!(status.ok().and_then(|status| status.code()), Some(3));
+        assert!(wait(Command::new("sleep").arg("60"), POLL).unwrap_err().contains("too long"));
     }
 
     #[test]

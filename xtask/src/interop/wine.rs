@@ -74,6 +74,13 @@ impl Prefix {
         if status.success() { Ok(()) } else { Err(format!("the tests failed: {status}")) }
     }
 
+    /// A program, to be run as somebody else sees fit.
+    pub(super) fn wine(&self, exe: &Path) -> Command {
+        let mut command = self.command("wine");
+        command.arg(exe);
+        command
+    }
+
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         self.surround(&mut command);

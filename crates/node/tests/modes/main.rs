@@ -6,6 +6,7 @@
 
 mod acl;
 mod cni;
+mod cnitool;
 mod container_proxy;
 mod dsr;
 mod existing_namespace;

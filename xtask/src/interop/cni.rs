@@ -1,0 +1,79 @@
+//! The reference's CNI plugins and ours, with the same inputs against the same HNS: what they answer and what they leave there.
+//!
+//! Every case of a table is played by three subjects, each from an empty state: the reference's own Windows programs under
+//! Wine, our program of this system, and our program for Windows under Wine. After every command what was printed and all
+//! that HNS and the address files hold is compared with the reference's. Where we differ on purpose the table says so and why;
+//! any other difference is a failure, and so is one that is listed and does not occur.
+
+mod cases;
+mod compare;
+mod masks;
+mod record;
+mod subject;
+
+use std::fs;
+use std::path::Path;
+
+use self::cases::Case;
+use self::compare::Judge;
+use self::record::Record;
+use self::subject::{Subject, Troupe};
+use super::{Ground, Log, step};
+use crate::{dist, shell};
+
+/// Plays the whole table.
+pub(super) fn run() -> Result<(), String> {
+    if !dist::can_start("wine") || shell::output(shell::program("go").arg("version")).is_err() {
+        return Err("wine and go are needed; install them, for example with `apt install wine64 golang-go`".to_owned());
+    }
+    let ground = Ground::prepare()?;
+    step("build the reference's plugins, and install ours");
+    let troupe = Troupe::gather(&ground)?;
+    let directory = ground.directory.join("cni");
+    // What an earlier run left is not of this one.
+    let _ = fs::remove_dir_all(&directory);
+    let mut log = Log::create(&ground.directory.join("cni.log"))?;
+    let cases = cases::all();
+    step(&format!("play {} cases", cases.len()));
+    let mut judge = Judge::new(cases::everywhere());
+    for (index, case) in cases.iter().enumerate() {
+        let place = directory.join(case.name.replace(' ', "-"));
+        let reference = play(&troupe, Subject::Reference, case, &place)?;
+        for subject in [Subject::Linux, Subject::Windows] {
+            let ours = play(&troupe, subject, case, &place)?;
+            judge.compare(case, subject.name(), &reference, &ours);
+        }
+        println!("[{:>2}/{}] {:<44} {}", index + 1, cases.len(), case.name, judge.take_line());
+        judge.take_log().iter().for_each(|line| log.add(line));
+    }
+    step("hand pods over, from the reference to us and back");
+    let handed = handovers(&troupe, &directory, &mut judge)?;
+    let outcome = judge.verdict(cases.len() + handed);
+    judge.take_log().iter().for_each(|line| log.add(line));
+    outcome.map_err(|error| format!("{error}; see {}", log.path.display()))
+}
+
+/// Pods that one program has made and the other goes on with, compared with those of the reference alone. Gives how many cases.
+fn handovers(troupe: &Troupe<'_>, directory: &Path, judge: &mut Judge) -> Result<usize, String> {
+    let cases = cases::handovers();
+    for case in &cases {
+        let place = directory.join(case.name.replace(' ', "-"));
+        let reference = play(troupe, Subject::Reference, case, &place)?;
+        for ours in [Subject::Linux, Subject::Windows] {
+            for (name, first, then) in [("to", Subject::Reference, ours), ("from", ours, Subject::Reference)] {
+                let who = format!("{name}-{}", ours.name());
+                let stage = troupe.stage(case, &place.join(&who))?;
+                let mixed = stage.play(case, |index| if index == 0 { first } else { then })?;
+                judge.compare(case, &who, &reference, &mixed);
+            }
+        }
+        println!("{:<44} {}", case.name, judge.take_line());
+    }
+    Ok(cases.len())
+}
+
+/// One case by one subject.
+fn play(troupe: &Troupe<'_>, subject: Subject, case: &Case, place: &Path) -> Result<Vec<Record>, String> {
+    let played = troupe.stage(case, &place.join(subject.name())).and_then(|stage| stage.play(case, |_| subject));
+    played.map_err(|error| format!("{}, {}: {error}", case.name, subject.name()))
+}

@@ -1,0 +1,176 @@
+//! Whose plugins play, and how one of their programs is called.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::super::hnsd::Hnsd;
+use super::super::{Ground, SHORT, limited, make_directory, wine};
+use super::cases::{Case, Verb};
+use super::record::Record;
+use crate::{dist, shell};
+
+/// The reference's plugins, as packages of its Go module.
+const REFERENCE: [&str; 3] = ["main/windows/win-bridge", "main/windows/win-overlay", "ipam/host-local"];
+/// The container of all cases.
+const CONTAINER: &str = "c1";
+/// A namespace that nobody has made.
+const NOBODYS: &str = "00000000-0000-4000-8000-000000000001";
+
+/// Whose plugins play.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// The reference's, for Windows.
+    Reference,
+    /// Ours, of this system.
+    Linux,
+    /// Ours, for Windows.
+    Windows,
+}
+
+impl Subject {
+    /// In a word.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Reference => "reference",
+            Self::Linux => "linux",
+            Self::Windows => "windows",
+        }
+    }
+}
+
+/// All plugins, each subject's in a directory of its own.
+pub(super) struct Troupe<'a> {
+    ground: &'a Ground,
+    directory: PathBuf,
+}
+
+impl<'a> Troupe<'a> {
+    /// Builds and installs them.
+    pub(super) fn gather(ground: &'a Ground) -> Result<Self, String> {
+        let troupe = Self { ground, directory: ground.directory.join("plugins") };
+        // What is installed is linked to the program that installs, and Windows replaces no program that runs.
+        let _ = fs::remove_dir_all(&troupe.directory);
+        for subject in [Subject::Reference, Subject::Linux, Subject::Windows] {
+            make_directory(&troupe.of(subject))?;
+        }
+        for plugin in REFERENCE {
+            let mut go = shell::program("go");
+            go.current_dir(shell::root().join("interop")).envs([("GOOS", "windows"), ("GOARCH", "amd64"), ("CGO_ENABLED", "0")]);
+            let package = format!("github.com/containernetworking/plugins/plugins/{plugin}");
+            // The separator at the end says that it is a directory.
+            shell::run(go.args(["build", "-o"]).arg(troupe.of(Subject::Reference).join("")).arg(package))?;
+        }
+        shell::output(Command::new(&ground.program).args(["cni", "install"]).arg(troupe.of(Subject::Linux)))?;
+        let into = wine::windows_path(&troupe.of(Subject::Windows));
+        ground.prefix.output(&dist::directory().join("transom.exe"), &["cni", "install", &into], SHORT)?;
+        Ok(troupe)
+    }
+
+    fn of(&self, subject: Subject) -> PathBuf {
+        self.directory.join(subject.name())
+    }
+
+    /// An HNS in which only the network of a case and the namespace of its container are there.
+    pub(super) fn stage(&'a self, case: &Case, directory: &Path) -> Result<Stage<'a>, String> {
+        make_directory(directory)?;
+        let hnsd = Hnsd::start(&self.ground.program, directory)?;
+        self.ground.prefix.point_at(&hnsd)?;
+        let create = |kind: &str, document: &Value| {
+            let file = directory.join(format!("{kind}.json"));
+            write(&file, &document.to_string())?;
+            hnsd.transom(&[kind, "create", "-f", &file.to_string_lossy(), "-o", "json"])
+        };
+        for network in &case.networks {
+            create("network", network)?;
+        }
+        let made = create("namespace", &json!({"Type": "Host", "SchemaVersion": {"Major": 2, "Minor": 0}}))?;
+        let netns = if case.has_namespace { id_in(&made)? } else { NOBODYS.to_owned() };
+        Ok(Stage { troupe: self, hnsd, directory: directory.to_owned(), netns })
+    }
+}
+
+/// The id in what `create` prints: a document, or a list of one.
+fn id_in(text: &str) -> Result<String, String> {
+    let document: Value = serde_json::from_str(text).map_err(|error| format!("{error} in {text}"))?;
+    let document = document.get(0).unwrap_or(&document);
+    document["ID"].as_str().map(str::to_owned).ok_or_else(|| format!("there is no ID in {text}"))
+}
+
+/// Where one subject plays one case.
+pub(super) struct Stage<'a> {
+    troupe: &'a Troupe<'a>,
+    hnsd: Hnsd,
+    directory: PathBuf,
+    netns: String,
+}
+
+impl Stage<'_> {
+    /// Plays the case and records every step. Who does a step is asked for each.
+    pub(super) fn play(&self, case: &Case, who: impl Fn(usize) -> Subject) -> Result<Vec<Record>, String> {
+        let addresses = self.directory.join("addresses");
+        let mut config = case.config.clone();
+        if config.get("ipam").is_some() {
+            // Without a drive it is the same path under Wine, whose current drive is this system's root.
+            config["ipam"]["dataDir"] = json!(addresses);
+        }
+        let addresses = addresses.join(config["name"].as_str().unwrap_or_default());
+        let mut records = Vec::new();
+        for (index, verb) in case.steps.iter().enumerate() {
+            let step = format!("{}-{}", index + 1, verb.name());
+            let (exit, output) = self.call(who(index), &step, *verb, &config)?;
+            if *verb == Verb::Add && exit == Some(0) {
+                config["prevResult"] = serde_json::from_str(&output).map_err(|error| format!("{step} printed {output:?}: {error}"))?;
+            }
+            records.push(Record::take(step, exit, &output, &self.hnsd, &addresses)?);
+        }
+        Ok(records)
+    }
+
+    /// Calls a plugin as a runtime does. What goes in and what comes out stays in files, for people and because what Wine leaves
+    /// in the background would keep a pipe open.
+    fn call(&self, subject: Subject, step: &str, verb: Verb, config: &Value) -> Result<(Option<i32>, String), String> {
+        let file = |what: &str| self.directory.join(format!("{step}.{what}"));
+        let mut config = config.clone();
+        if verb == Verb::Add {
+            // Only the first plugin of a list is played.
+            config.as_object_mut().map(|config| config.remove("prevResult"));
+        }
+        write(&file("in"), &format!("{config:#}"))?;
+        let open = File::open(file("in")).map_err(|error| format!("cannot read what was written: {error}"))?;
+        let plugin = config["type"].as_str().unwrap_or_default();
+        let mut command = self.command(subject, plugin);
+        command.env("CNI_COMMAND", verb.name()).env("CNI_CONTAINERID", CONTAINER).env("CNI_IFNAME", "eth0");
+        command.env("CNI_NETNS", &self.netns).current_dir(&self.directory);
+        command.stdin(open).stdout(create(&file("out"))?).stderr(create(&file("err"))?);
+        let status = limited::wait(&mut command, SHORT)?;
+        let output = fs::read_to_string(file("out")).map_err(|error| format!("cannot read what {plugin} printed: {error}"))?;
+        Ok((status.code(), output))
+    }
+
+    fn command(&self, subject: Subject, plugin: &str) -> Command {
+        let directory = self.troupe.of(subject);
+        match subject {
+            Subject::Linux => {
+                let mut command = Command::new(directory.join(plugin));
+                command.env("CNI_PATH", directory).env("TRANSOM_HNSD", self.hnsd.socket());
+                command
+            }
+            Subject::Reference | Subject::Windows => {
+                let mut command = self.troupe.ground.prefix.wine(&directory.join(format!("{plugin}.exe")));
+                command.env("CNI_PATH", wine::windows_path(&directory));
+                command
+            }
+        }
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
+
+fn create(path: &Path) -> Result<File, String> {
+    File::create(path).map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
