@@ -74,7 +74,10 @@ fn fragments_do_not_slip_past() {
             scene.none_slips_past(&[first, later], &["acl-block"]);
             // A first piece to the open port passes, and is not written over.
             let [allowed, _] = pieces(&open, 24, 4);
+            let inside = Sniffer::start(&scene.good);
             send(&scene.bad, &[allowed]);
+            let [from, to] = ends;
+            eventually("the allowed piece arrives", || inside.arrived("eth0").iter().any(|frame| frame.is_between(from, to)));
             let [other, rest] = pieces(&shut, 24, 4);
             let [_, overlapping] = pieces(&shut, 8, 4);
             scene.none_slips_past(&[overlapping], &["malformed-fragment"]);
