@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use hcn::Guid;
 use hcn::api::Kind;
 use hcn::endpoint::Endpoint;
+use hns::compile::load_balancer::Place;
 use hns::compile::network::Mode;
 use hns::compile::{self, Site};
 use vfp::PortId;
@@ -23,6 +24,8 @@ pub(super) struct EndpointState {
     pub(super) vlan: Option<(String, u16)>,
     /// The load balancers that its port mappings are.
     pub(super) led_in: BTreeSet<Guid>,
+    /// What load balancers that lead to it know of it.
+    pub(super) place: Option<Place>,
 }
 
 struct Attached {
@@ -52,7 +55,14 @@ impl Chassis {
             None => {
                 self.endpoints.insert(
                     id,
-                    EndpointState { document, rules: Installed::default(), attached: None, vlan: None, led_in: BTreeSet::new() },
+                    EndpointState {
+                        document,
+                        rules: Installed::default(),
+                        attached: None,
+                        vlan: None,
+                        led_in: BTreeSet::new(),
+                        place: None,
+                    },
                 );
             }
         }

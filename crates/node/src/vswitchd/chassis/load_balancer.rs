@@ -68,8 +68,15 @@ impl Chassis {
         }
     }
 
-    /// An endpoint has come, gone or changed: load balancers that lead to it follow.
+    /// An endpoint has come, gone or changed: load balancers that lead to it follow, if that is anything to them. Thousands may lead to one.
     pub(super) fn refresh_balancers_of(&mut self, endpoint: Guid) {
+        let place = self.place_of(endpoint).unwrap_or_default();
+        if let Some(state) = self.endpoints.get_mut(&endpoint) {
+            if state.place == place {
+                return;
+            }
+            state.place = place;
+        }
         let balancers: Vec<Guid> = self.balancers_of.get(&endpoint).into_iter().flatten().copied().collect();
         self.refresh_balancers(balancers);
     }
@@ -134,17 +141,18 @@ impl Chassis {
 
     /// The backends that packets can reach now.
     fn places(&self, document: &LoadBalancer) -> Result<Vec<Place>, Error> {
-        let mut places = Vec::with_capacity(document.endpoints.len());
-        for id in &document.endpoints {
-            let Some(endpoint) = self.endpoints.get(id) else { continue };
-            let local = !endpoint.document.is_remote();
-            if local && !endpoint.is_attached() {
-                continue;
-            }
-            let addresses = hns::compile::endpoint::addresses(&endpoint.document)?;
-            places.push(Place { id: *id, addresses, local });
+        document.endpoints.iter().filter_map(|id| self.place_of(*id).transpose()).collect()
+    }
+
+    /// An endpoint as a backend, if packets can reach it now.
+    fn place_of(&self, id: Guid) -> Result<Option<Place>, Error> {
+        let Some(endpoint) = self.endpoints.get(&id) else { return Ok(None) };
+        let local = !endpoint.document.is_remote();
+        if local && !endpoint.is_attached() {
+            return Ok(None);
         }
-        Ok(places)
+        let addresses = hns::compile::endpoint::addresses(&endpoint.document)?;
+        Ok(Some(Place { id, addresses, local }))
     }
 
     /// Puts rules in force and takes those away that are no more wanted. New ones come first, so that there is no gap.
