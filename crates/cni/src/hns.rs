@@ -32,7 +32,7 @@ pub(crate) mod policy;
 pub(crate) mod report;
 pub(crate) mod version_one;
 
-pub(crate) use flow::{Mode, Site, add, check, del, gc, status};
+pub(crate) use flow::{Mode, Site, add, check, commands, del, gc, status};
 
 /// Who made an object: the text in `Owner` of endpoints and namespaces.
 pub const OWNER: &str = "transom-cni";

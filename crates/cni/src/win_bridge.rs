@@ -35,25 +35,7 @@ impl Plugin for WinBridge {
         "attaches containers to an L2Bridge or L2Tunnel network of HNS"
     }
 
-    fn add(&self, call: &Call<'_>) -> Result<AddResult> {
-        hns::add(&self.hns, self, call)
-    }
-
-    fn del(&self, call: &Call<'_>) -> Result<()> {
-        hns::del(&self.hns, self, call)
-    }
-
-    fn check(&self, call: &Call<'_>) -> Result<()> {
-        hns::check(&self.hns, self, call)
-    }
-
-    fn gc(&self, call: &Call<'_>) -> Result<()> {
-        hns::gc(&self.hns, call)
-    }
-
-    fn status(&self, call: &Call<'_>) -> Result<()> {
-        hns::status(&self.hns, self, call)
-    }
+    hns::commands!();
 }
 
 impl Mode for WinBridge {

@@ -39,25 +39,7 @@ impl Plugin for WinOverlay {
         "attaches containers to an Overlay network of HNS"
     }
 
-    fn add(&self, call: &Call<'_>) -> Result<AddResult> {
-        hns::add(&self.hns, self, call)
-    }
-
-    fn del(&self, call: &Call<'_>) -> Result<()> {
-        hns::del(&self.hns, self, call)
-    }
-
-    fn check(&self, call: &Call<'_>) -> Result<()> {
-        hns::check(&self.hns, self, call)
-    }
-
-    fn gc(&self, call: &Call<'_>) -> Result<()> {
-        hns::gc(&self.hns, call)
-    }
-
-    fn status(&self, call: &Call<'_>) -> Result<()> {
-        hns::status(&self.hns, self, call)
-    }
+    hns::commands!();
 }
 
 impl Mode for WinOverlay {

@@ -44,6 +44,33 @@ pub(crate) trait Mode {
     }
 }
 
+/// The five commands of a plugin that is a [`Mode`] and has an `hns`.
+macro_rules! commands {
+    () => {
+        fn add(&self, call: &Call<'_>) -> Result<AddResult> {
+            hns::add(&self.hns, self, call)
+        }
+
+        fn del(&self, call: &Call<'_>) -> Result<()> {
+            hns::del(&self.hns, self, call)
+        }
+
+        fn check(&self, call: &Call<'_>) -> Result<()> {
+            hns::check(&self.hns, self, call)
+        }
+
+        fn gc(&self, call: &Call<'_>) -> Result<()> {
+            hns::gc(&self.hns, call)
+        }
+
+        fn status(&self, call: &Call<'_>) -> Result<()> {
+            hns::status(&self.hns, self, call)
+        }
+    };
+}
+
+pub(crate) use commands;
+
 /// One call on one network.
 pub(crate) struct Site<'a> {
     /// The service.
