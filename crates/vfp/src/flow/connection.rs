@@ -85,7 +85,7 @@ pub(crate) struct Connection {
     /// The ports it came from and went to, with their generations when it was last found to be allowed.
     pub(crate) ports: [PortId; 2],
     pub(crate) generations: [u32; 2],
-    /// Whether answers have come past the port it went to: that of a node, which sent its packets on as they were.
+    /// Whether answers have come past the port it went to: that of a node, which sent its packets on as they left.
     pub(crate) answered_past: bool,
     pub(crate) made: Instant,
 }

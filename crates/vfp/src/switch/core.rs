@@ -100,7 +100,7 @@ impl Core {
         }
     }
 
-    /// The connection by which a node sends on the packets of one as they are, and that has brought answers to it.
+    /// The connection by which a node sends on the packets of one as they leave, and that has brought answers to it.
     fn carrier(&self, connection: &Connection) -> Option<ConnectionId> {
         if !connection.answered_past {
             return None;
