@@ -3,13 +3,10 @@
 use std::fmt::Write;
 
 use crate::scenario::{self, Scenario};
-use crate::{Figure, fresh, print};
+use crate::{Figure, Newcomers, ROUNDS, Rounds, print_rounds};
 
 /// How many services there are, point by point.
 const POINTS: [u32; 6] = [10, 100, 1_000, 3_000, 10_000, 30_000];
-
-/// Every point is measured so often, in turns, since the machine's own pace changes.
-const ROUNDS: usize = 3;
 
 /// What may lie between the dearest point and the cheapest.
 const FLAT: f64 = 1.5;
@@ -20,18 +17,17 @@ type Point = (u32, f64);
 /// Measures all points and prints them.
 pub(crate) fn measure() -> Vec<Point> {
     let scenarios: Vec<Scenario> = POINTS.iter().map(|services| Scenario::services(*services, 0)).collect();
+    let newcomers = |(scenario, services)| Newcomers::new(scenario, move |number| scenario::question(number, services));
+    let mut newcomers: Vec<_> = scenarios.iter().zip(POINTS).map(newcomers).collect();
     let mut figures: Vec<Vec<Figure>> = POINTS.iter().map(|_| Vec::new()).collect();
     for _ in 0..ROUNDS {
-        for ((services, scenario), figures) in POINTS.into_iter().zip(&scenarios).zip(&mut figures) {
-            figures.push(fresh(scenario, |number| scenario::question(number, services)));
-        }
+        newcomers.iter_mut().zip(&mut figures).for_each(|(newcomers, figures)| figures.push(newcomers.run()));
     }
     let mut points = Vec::new();
-    for ((services, scenario), mut figures) in POINTS.into_iter().zip(&scenarios).zip(figures) {
-        figures.sort_by(|one, other| one.nanoseconds.total_cmp(&other.nanoseconds));
-        let middle = figures.swap_remove(ROUNDS / 2);
-        print(&scenario.name, &middle);
-        points.push((services, middle.nanoseconds));
+    for ((services, scenario), figures) in POINTS.into_iter().zip(&scenarios).zip(figures) {
+        let rounds = Rounds::of(figures);
+        print_rounds(&scenario.name, &rounds);
+        points.push((services, rounds.least.nanoseconds));
     }
     let flatness = spread(&points);
     let verdict = if flatness <= FLAT { "flat" } else { "NOT flat" };

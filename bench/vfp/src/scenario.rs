@@ -38,6 +38,10 @@ pub(crate) struct Scenario {
 /// Bytes of a slot of the unified flow table: four cache lines.
 pub(crate) const SLOT: usize = 256;
 
+/// What the switch has room for, as vswitchd does.
+pub(crate) const CONNECTIONS: usize = 131_072;
+pub(crate) const FLOWS: usize = 2 * CONNECTIONS;
+
 const PEER: Ip = Ip::v4(0x0a00_0002);
 const NODE: Ip = Ip::v4(0xc0a8_0001);
 const REMOTE: Ip = Ip::v4(0xc0a8_0002);
@@ -69,8 +73,12 @@ pub(crate) fn question(number: u64, services: u32) -> Vec<u8> {
     bytes
 }
 
+/// An empty switch, with its tables in huge pages as vswitchd has them.
 fn switch() -> (Switch, DomainId) {
-    let switch = Switch::new(Limits { ports: 64, connections: 131_072, flows: 262_144 }, Timeouts::default(), 42);
+    let switch = Switch::new(Limits { ports: 64, connections: CONNECTIONS, flows: FLOWS }, Timeouts::default(), 42);
+    if let Err(error) = host::memory::prefer_huge_pages() {
+        println!("no huge pages: {error}");
+    }
     let domain = switch.add_domain(DomainSpec { name: "bench".into(), ..DomainSpec::default() });
     (switch, domain)
 }

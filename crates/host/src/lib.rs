@@ -10,6 +10,8 @@ pub mod interface;
 #[cfg(unix)]
 pub mod lock;
 #[cfg(target_os = "linux")]
+pub mod memory;
+#[cfg(target_os = "linux")]
 pub mod namespace;
 #[cfg(target_os = "linux")]
 pub mod netlink;

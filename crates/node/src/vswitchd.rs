@@ -59,6 +59,8 @@ pub struct Options {
     pub limits: Limits,
     /// The transport ports that translation takes.
     pub nat_ports: std::ops::RangeInclusive<u16>,
+    /// Whether the tables of flows and connections lie in huge pages: more memory, less time.
+    pub huge_pages: bool,
 }
 
 /// Where the socket is if nobody says otherwise: beside hnsd's.
@@ -79,6 +81,9 @@ pub fn run(options: Options) -> Result<(), Error> {
     let holder = format!("vswitchd (process {})", std::process::id());
     let _lock = Lock::take(&options.socket.with_extension("lock"), &holder).map_err(Error::Lock)?;
     let switch = Arc::new(Switch::new(options.limits, Timeouts::default(), random_seed()));
+    if options.huge_pages {
+        use_huge_pages();
+    }
     let workers = worker::Workers::start(worker_count(&options), options.spin, switch.clone())?;
     let chassis = Arc::new(Mutex::new(Chassis::new(options.clone(), switch.clone(), workers)));
     let resolver = resolver::start(chassis.clone())?;
@@ -91,6 +96,14 @@ pub fn run(options: Options) -> Result<(), Error> {
     resolver.stop();
     chassis::lock(&chassis).shut_down();
     outcome
+}
+
+/// The tables are there already, and nothing is in them yet.
+fn use_huge_pages() {
+    match host::memory::prefer_huge_pages() {
+        Ok(bytes) => tracing::debug!(bytes, "huge pages"),
+        Err(error) => tracing::info!(%error, "no huge pages on this kernel; many flows at a time cost more"),
+    }
 }
 
 /// One worker for two cores, as the kernel does the other half of the work: what it sends and receives.

@@ -8,8 +8,8 @@ mod bits;
 mod dimension;
 mod vector;
 
+use foldhash::HashMap;
 use std::collections::BTreeMap;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use ipnet::IpNet;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::action::Action;
 use crate::classify::{Classifier, Ranked, Subject};
 use crate::rule::{Place, Registry, Rule, RuleSpec};
 
@@ -91,7 +92,7 @@ impl Group {
         let mut after = None;
         loop {
             let Ranked { rank, rule } = self.classifier.find(subject, after)?;
-            if rule.spec.action != crate::action::Action::Count {
+            if !matches!(rule.spec.action, Action::Count) {
                 return Some(rule);
             }
             counting(rule);

@@ -4,7 +4,7 @@
 //! ports *towards one destination*, and there every owner may take no more than what it would leave to the others: a newcomer
 //! always finds as much as the greediest has.
 
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 
 use wire::Ip;
@@ -75,7 +75,7 @@ const TRIES: u32 = 512;
 
 impl NatPool {
     pub(crate) fn new(spec: NatPoolSpec) -> Self {
-        Self { spec, destinations: HashMap::new() }
+        Self { spec, destinations: HashMap::default() }
     }
 
     pub(crate) fn change(&mut self, spec: NatPoolSpec) {

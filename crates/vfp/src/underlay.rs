@@ -1,6 +1,6 @@
 //! The network behind an uplink, as far as the switch itself sends into it.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use ipnet::IpNet;
 use wire::{Ip, MacAddress};

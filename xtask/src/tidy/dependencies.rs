@@ -31,7 +31,7 @@ const TABLE: &[Row] = &[
     Row { name: "transom", may_use: &["cni", "hcn", "hns", "host", "node"], because: "parses arguments and wires" },
     Row { name: "hns-bench", may_use: &["hcn"], because: "measures from outside, as a client" },
     Row { name: "wire-bench", may_use: &["wire"], because: "measures reading frames, and nothing else" },
-    Row { name: "vfp-bench", may_use: &["vfp", "wire"], because: "measures the engine alone" },
+    Row { name: "vfp-bench", may_use: &["host", "vfp", "wire"], because: "measures the engine alone, in the memory that a switch has" },
     Row { name: "vswitch-bench", may_use: &["hcn", "host"], because: "measures from outside, in namespaces of its own" },
     Row { name: "xtask", may_use: &[], because: "runs the others, and so must build when they do not" },
 ];

@@ -29,8 +29,11 @@ pub(crate) struct VswitchdArgs {
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 50)]
     pub(crate) spin: u64,
     /// How many connections the switch remembers
-    #[arg(long, value_name = "COUNT", default_value_t = vfp_limits().connections)]
-    pub(crate) connections: usize,
+    #[arg(long, value_name = "COUNT", default_value_t = vfp_limits().connections as u32, value_parser = clap::value_parser!(u32).range(1..=16_777_216))]
+    pub(crate) connections: u32,
+    /// Keep the tables of flows and connections in small pages: less memory while there are few, more time per packet when many
+    #[arg(long)]
+    pub(crate) no_huge_pages: bool,
     /// The transport ports that outbound translation takes; the machine's own sockets should not use them
     #[arg(long, value_name = "FIRST-LAST", default_value = "61000-65535", value_parser = port_range)]
     pub(crate) nat_ports: RangeInclusive<u16>,
@@ -64,13 +67,15 @@ fn port_range(text: &str) -> Result<RangeInclusive<u16>, String> {
 /// Runs the switch until it is told to stop.
 pub(crate) fn run(args: VswitchdArgs) -> Result<(), Failure> {
     start_log(&args.log_level)?;
+    let connections = args.connections as usize;
     let options = Options {
         socket: args.socket,
         namespace_dir: args.namespace_dir,
         workers: args.workers.map(usize::from),
         spin: Duration::from_micros(args.spin),
-        limits: node::vswitchd::Limits { connections: args.connections, flows: args.connections.saturating_mul(2), ..vfp_limits() },
+        limits: node::vswitchd::Limits { connections, flows: 2 * connections, ..vfp_limits() },
         nat_ports: args.nat_ports,
+        huge_pages: !args.no_huge_pages,
     };
     node::vswitchd::run(options).map_err(|error| Failure::new(exit(&error), error.to_string()))
 }

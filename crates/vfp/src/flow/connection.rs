@@ -1,9 +1,11 @@
 //! The connection table: both directions of a flow together, and what stateful layers remember about them.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
+use hashbrown::HashTable;
 use wire::{Encapsulation, FlowId, Ip, MacAddress};
 
 use super::table::{Seen, SlotId};
@@ -153,11 +155,66 @@ impl Connection {
 pub(crate) struct Connections {
     slots: Vec<Option<Connection>>,
     free: Vec<ConnectionId>,
-    by_scope: HashMap<Scope, (ConnectionId, Way), FixedState>,
+    by_scope: Index,
     /// The connections of each port, oldest first; may name some that are gone.
-    by_owner: HashMap<PortId, Owned>,
+    by_owner: HashMap<PortId, Owned, FixedState>,
     capacity: usize,
     count: usize,
+}
+
+/// Directions by where their packets come from. It holds their names only, and what they stand for is read in the connections: so it
+/// is small enough for a processor's caches, and a packet that belongs to no connection is found to do so there.
+#[derive(Debug)]
+struct Index {
+    known: HashTable<Name>,
+    hasher: FixedState,
+}
+
+/// A direction of a connection as one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Name(u32);
+
+impl Name {
+    const fn new(id: ConnectionId, way: Way) -> Self {
+        Self(id << 1 | matches!(way, Way::Reply) as u32)
+    }
+
+    const fn parts(self) -> (ConnectionId, Way) {
+        (self.0 >> 1, if self.0 & 1 == 0 { Way::Forward } else { Way::Reply })
+    }
+
+    fn scope(self, connections: &[Option<Connection>]) -> Option<&Scope> {
+        let (id, way) = self.parts();
+        let connection = connections.get(id as usize)?.as_ref()?;
+        Some(match way {
+            Way::Forward => &connection.forward.scope,
+            Way::Reply => &connection.reply.scope,
+        })
+    }
+}
+
+impl Index {
+    fn get(&self, connections: &[Option<Connection>], scope: &Scope) -> Option<(ConnectionId, Way)> {
+        let found = self.known.find(self.hasher.hash_one(scope), |name| name.scope(connections) == Some(scope));
+        found.map(|name| name.parts())
+    }
+
+    /// Adds a direction, unless there is one like it.
+    fn put(&mut self, connections: &[Option<Connection>], id: ConnectionId, way: Way) {
+        let name = Name::new(id, way);
+        let Some(scope) = name.scope(connections) else { return };
+        let hash = |name: &Name| name.scope(connections).map_or(0, |scope| self.hasher.hash_one(scope));
+        let is_same = |other: &Name| other.scope(connections) == Some(scope);
+        self.known.entry(self.hasher.hash_one(scope), is_same, hash).or_insert(name);
+    }
+
+    fn remove(&mut self, connections: &[Option<Connection>], id: ConnectionId, way: Way) {
+        let name = Name::new(id, way);
+        let Some(scope) = name.scope(connections) else { return };
+        if let Ok(found) = self.known.find_entry(self.hasher.hash_one(scope), |other| *other == name) {
+            found.remove();
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -172,10 +229,11 @@ const LOOKED_AT: usize = 32;
 impl Connections {
     pub(crate) fn new(capacity: usize, seed: u64) -> Self {
         Self {
-            slots: Vec::new(),
+            // As many as may come: those that never do cost nothing, and none has to be moved.
+            slots: Vec::with_capacity(capacity),
             free: Vec::new(),
-            by_scope: HashMap::with_hasher(FixedState::with_seed(seed)),
-            by_owner: HashMap::new(),
+            by_scope: Index { known: HashTable::with_capacity(2 * capacity), hasher: FixedState::with_seed(seed) },
+            by_owner: HashMap::with_hasher(FixedState::with_seed(seed)),
             capacity,
             count: 0,
         }
@@ -195,7 +253,7 @@ impl Connections {
     }
 
     pub(crate) fn find(&self, scope: &Scope) -> Option<(ConnectionId, Way)> {
-        self.by_scope.get(scope).copied()
+        self.by_scope.get(&self.slots, scope)
     }
 
     pub(crate) fn get(&self, id: ConnectionId) -> Option<&Connection> {
@@ -231,9 +289,6 @@ impl Connections {
     /// Adds a connection. Both of its scopes must be free, and the caller has made sure of the port's share.
     pub(crate) fn insert(&mut self, connection: Connection) -> ConnectionId {
         let id = self.free.pop().unwrap_or(self.slots.len() as ConnectionId);
-        self.by_scope.insert(connection.forward.scope, (id, Way::Forward));
-        // A packet that is its own answer, such as one to the sender itself, has one direction only.
-        self.by_scope.entry(connection.reply.scope).or_insert((id, Way::Reply));
         let owned = self.by_owner.entry(connection.owner()).or_default();
         owned.count += 1;
         owned.oldest.push_back(id);
@@ -242,16 +297,17 @@ impl Connections {
             Some(slot) => *slot = Some(connection),
             None => self.slots.push(Some(connection)),
         }
+        self.by_scope.put(&self.slots, id, Way::Forward);
+        // A packet that is its own answer, such as one to the sender itself, has one direction only.
+        self.by_scope.put(&self.slots, id, Way::Reply);
         id
     }
 
     pub(crate) fn remove(&mut self, id: ConnectionId) -> Option<Connection> {
-        let connection = self.slots.get_mut(id as usize)?.take()?;
-        for scope in [&connection.forward.scope, &connection.reply.scope] {
-            if self.by_scope.get(scope).is_some_and(|(other, _)| *other == id) {
-                self.by_scope.remove(scope);
-            }
+        for way in [Way::Forward, Way::Reply] {
+            self.by_scope.remove(&self.slots, id, way);
         }
+        let connection = self.slots.get_mut(id as usize)?.take()?;
         self.count -= 1;
         self.free.push(id);
         self.disown(connection.owner());
@@ -281,5 +337,66 @@ impl Connections {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ConnectionId, &Connection)> {
         self.slots.iter().enumerate().filter_map(|(id, slot)| Some((id as ConnectionId, slot.as_ref()?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scope(port: u32, number: u32) -> Scope {
+        let id = FlowId { source: Ip::v4(number), destination: Ip::v4(1), source_port: 1, destination_port: 2, protocol: 6 };
+        Scope { port: PortId(port), vni: 0, id }
+    }
+
+    fn connection(number: u32) -> Connection {
+        Connection {
+            forward: Side::new(scope(1, number)),
+            reply: Side::new(Scope { port: PortId(2), ..scope(1, number).reverse() }),
+            source_mac: MacAddress::default(),
+            destination_mac: MacAddress::default(),
+            ether_type: 0x0800,
+            encapsulation: None,
+            domain: DomainId::default(),
+            routed: None,
+            towards: None,
+            memory: Memory::default(),
+            ports: [PortId(1), PortId(2)],
+            generations: [0; 2],
+            answered_past: false,
+            made: Instant(0),
+        }
+    }
+
+    #[test]
+    fn both_directions_are_found_while_the_index_grows_and_shrinks() {
+        let mut connections = Connections::new(4, 7);
+        for number in 0..5_000 {
+            let made = connection(number);
+            let (forward, reply) = (made.forward.scope, made.reply.scope);
+            let id = connections.insert(made);
+            assert_eq!(connections.find(&forward), Some((id, Way::Forward)));
+            assert_eq!(connections.find(&reply), Some((id, Way::Reply)));
+            if number % 3 != 0 {
+                assert!(connections.remove(id).is_some());
+                assert_eq!((connections.find(&forward), connections.find(&reply)), (None, None));
+            }
+        }
+        for number in 0..5_000 {
+            let is_there = connections.find(&scope(1, number)).is_some();
+            assert_eq!(is_there, number % 3 == 0, "{number}");
+        }
+    }
+
+    #[test]
+    fn the_direction_of_another_stays_where_answers_look_like_it() {
+        let mut connections = Connections::new(4, 7);
+        let first = connections.insert(connection(1));
+        let mut other = connection(2);
+        other.reply.scope = scope(1, 1);
+        let second = connections.insert(other);
+        assert_eq!(connections.find(&scope(1, 1)), Some((first, Way::Forward)));
+        connections.remove(second);
+        assert_eq!(connections.find(&scope(1, 1)), Some((first, Way::Forward)));
     }
 }

@@ -1,6 +1,6 @@
 //! What the slow path needs: one lock, taken for packets that are not in the unified flow table.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::sync::Arc;
 
 use super::{Flows, Limits};
@@ -54,10 +54,10 @@ impl Core {
     pub(crate) fn new(limits: Limits, timeouts: Timeouts, seed: u64) -> Self {
         Self {
             ports: Vec::new(),
-            domains: HashMap::new(),
-            underlays: HashMap::new(),
-            pools: HashMap::from([(CLASHES, NatPool::new(NatPoolSpec { ports: CLASH_PORTS }))]),
-            tables: HashMap::new(),
+            domains: HashMap::default(),
+            underlays: HashMap::default(),
+            pools: HashMap::from_iter([(CLASHES, NatPool::new(NatPoolSpec { ports: CLASH_PORTS }))]),
+            tables: HashMap::default(),
             registry: Registry::default(),
             connections: Connections::new(limits.connections, seed),
             affinities: Affinities::new(limits.connections.min(AFFINITIES), seed),
