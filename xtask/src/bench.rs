@@ -1,15 +1,18 @@
 //! `cargo xtask bench NAME`: builds in release mode and measures.
 
+mod tool;
 mod vswitch;
 
 use crate::{dist, shell};
+use tool::Tool;
 
 /// Runs a benchmark.
 pub(crate) fn run(name: &str, arguments: &[String]) -> Result<(), String> {
     match name {
         "hns" => hns(arguments),
+        "cni" => cni(arguments),
         "vswitch" => vswitch::run(arguments),
-        _ => Err(format!("there is no benchmark {name:?}; there are: hns, vswitch")),
+        _ => Err(format!("there is no benchmark {name:?}; there are: cni, hns, vswitch")),
     }
 }
 
@@ -19,4 +22,14 @@ fn hns(arguments: &[String]) -> Result<(), String> {
     let release = dist::target_directory()?.join("release");
     let mut command = shell::program(release.join("hns-bench"));
     shell::run(command.arg("--transom").arg(release.join("transom")).args(arguments))
+}
+
+/// Measures plugins against Debian's.
+fn cni(arguments: &[String]) -> Result<(), String> {
+    let plugins = Tool { program: "host-local", package: "containernetworking-plugins", purpose: "is compared with, beside its bridge" };
+    tool::install(&[&tool::IP, &plugins])?;
+    shell::run(shell::cargo().args(["build", "--release", "--package", "transom", "--package", "cni-bench"]))?;
+    let release = dist::target_directory()?.join("release");
+    let mut command = shell::program(release.join("cni-bench"));
+    shell::run(command.env("PATH", tool::path()).arg("--transom").arg(release.join("transom")).args(arguments))
 }

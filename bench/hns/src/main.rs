@@ -62,7 +62,7 @@ fn measure(arguments: &Arguments) -> Result<bool, String> {
     let text = report.print();
     println!("\n{text}");
     if arguments.save {
-        report::save(&text)?;
+        rig::figure::save("hns", &text)?;
     }
     Ok(report.claims.iter().all(Claim::holds))
 }

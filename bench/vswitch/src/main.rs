@@ -4,19 +4,13 @@
 //! all alike. What counts is the ratio within a round. Everything happens in namespaces that end with this program, however it ends.
 
 #[cfg(target_os = "linux")]
-mod cpu;
-#[cfg(target_os = "linux")]
 mod generator;
-#[cfg(target_os = "linux")]
-mod links;
 #[cfg(target_os = "linux")]
 mod load;
 #[cfg(target_os = "linux")]
 mod measure;
 #[cfg(target_os = "linux")]
 mod options;
-#[cfg(target_os = "linux")]
-mod process;
 #[cfg(target_os = "linux")]
 mod programming;
 mod progress;
@@ -27,11 +21,12 @@ mod row;
 #[cfg(target_os = "linux")]
 mod run;
 #[cfg(target_os = "linux")]
-mod sandbox;
-#[cfg(target_os = "linux")]
 mod system;
 
 use std::process::ExitCode;
+
+#[cfg(target_os = "linux")]
+use rig::{cpu, links, process, sandbox};
 
 fn main() -> ExitCode {
     #[cfg(target_os = "linux")]

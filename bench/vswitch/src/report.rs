@@ -1,7 +1,7 @@
 //! The figures as text: a table that is readable as it is and is Markdown as well.
 
-use std::fs;
-use std::path::PathBuf;
+use rig::figure::{machine, median, short};
+use rig::table::table;
 
 use crate::load::{Figure, Load};
 use crate::measure::{KERNEL, NAMES, OURS, OVS, Outcome};
@@ -32,7 +32,7 @@ impl Report {
     pub(crate) fn print(&self) -> String {
         let mut text = self.header.clone();
         if !self.outcomes.is_empty() {
-            text += &format!("\n{}", table(&self.rows()));
+            text += &format!("\n{}", table(&self.rows(), 2));
         }
         let failures =
             self.outcomes.iter().flat_map(|outcome| outcome.failures.iter().map(|error| format!("{}: {error}", outcome.row.name())));
@@ -52,14 +52,6 @@ impl Report {
         text
     }
 
-    /// Writes the report where results are kept.
-    pub(crate) fn save(&self, text: &str) -> Result<(), String> {
-        let path = in_project(RESULTS);
-        let cannot = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
-        path.parent().map_or(Ok(()), fs::create_dir_all).map_err(cannot)?;
-        fs::write(&path, format!("# `cargo xtask bench vswitch`\n\n{text}")).map_err(cannot)
-    }
-
     fn rows(&self) -> Vec<Vec<String>> {
         let headings =
             ["test", "ends", "kernel", "transom", "transom : kernel", "OVS", "transom : OVS", "floor", "stretch", "verdict", "switch CPU"];
@@ -69,16 +61,8 @@ impl Report {
     }
 }
 
-/// Where results are kept.
-const RESULTS: &str = "bench/results/vswitch.md";
-
 /// Where the curve of services is drawn.
 pub(crate) const CURVE: &str = "docs/services.svg";
-
-/// A file of the project.
-pub(crate) fn in_project(file: &str) -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(file)
-}
 
 fn cells(outcome: &Outcome) -> Vec<String> {
     let row = &outcome.row;
@@ -156,35 +140,8 @@ fn switch(outcome: &Outcome) -> String {
     }
 }
 
-/// The middle of some numbers.
-fn median(numbers: &[f64]) -> f64 {
-    let mut sorted = numbers.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
-/// A number with as many digits as matter.
-fn short(number: f64) -> String {
-    match number.abs() {
-        size if size >= 100.0 => format!("{number:.0}"),
-        size if size >= 10.0 => format!("{number:.1}"),
-        _ => format!("{number:.2}"),
-    }
-}
-
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// The machine in a few words.
-fn machine() -> String {
-    let information = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = information.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let (model, cores) = (model.map_or("unknown processor", |(_, name)| name), crate::cpu::allowed().len());
-    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let load = load.split(' ').next().unwrap_or_default();
-    format!("{cores} CPUs of {model}, Linux {}. Load average before the run: {load}; above 0.5 the ratios say little.", kernel.trim())
 }
 
 /// How it was measured.
@@ -206,26 +163,6 @@ fn method(options: &Options) -> String {
     )
 }
 
-/// Rows as a table; the first has the headings, and the first two columns stand left and the others right.
-fn table(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut lines = Vec::new();
-    for (index, row) in rows.iter().enumerate() {
-        let cell = |(column, cell): (usize, &String)| match column {
-            0 | 1 => format!(" {cell:<width$} ", width = widths[column]),
-            _ => format!(" {cell:>width$} ", width = widths[column]),
-        };
-        lines.push(format!("|{}|\n", row.iter().enumerate().map(cell).collect::<Vec<_>>().join("|")));
-        if index == 0 {
-            let rule = |(column, width): (usize, &usize)| format!("{}{}", "-".repeat(width + 1), if column < 2 { "-" } else { ":" });
-            lines.push(format!("|{}|\n", widths.iter().enumerate().map(rule).collect::<Vec<_>>().join("|")));
-        }
-    }
-    lines.concat()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,12 +180,5 @@ mod tests {
     fn ratios_show_their_spread() {
         assert_eq!(spread(&[0.7, 0.5, 0.6]), "0.60 [0.50-0.70]");
         assert_eq!(spread(&[]), "-");
-    }
-
-    #[test]
-    fn tables_line_up() {
-        let row = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
-        let rows = [row(&["test", "ends", "µs"]), row(&["RTT", "free", "112"])];
-        assert_eq!(table(&rows), "| test | ends |  µs |\n|------|------|----:|\n| RTT  | free | 112 |\n");
     }
 }

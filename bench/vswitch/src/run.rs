@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use rig::figure::{in_project, save};
+
 use crate::load::Span;
 use crate::measure::{self, KERNEL, NAMES, OURS, Outcome, SUBJECTS, Subjects};
 use crate::options::Options;
@@ -47,7 +49,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         return Err("some tests could not be measured, see above; the results are not saved".to_owned());
     }
     match options.only {
-        None => report.save(&text),
+        None => save("vswitch", &text),
         Some(_) => Ok(()),
     }
 }
@@ -82,7 +84,7 @@ fn engine(options: &Options) -> Result<String, String> {
     let program = program.ok_or("name the program that measures the engine with --vfp-bench; `cargo xtask bench vswitch` does")?;
     let mut command = Command::new(program);
     if options.only.is_none() {
-        command.arg("--svg").arg(report::in_project(report::CURVE));
+        command.arg("--svg").arg(in_project(report::CURVE));
     }
     process::run(&mut command)
 }

@@ -82,14 +82,6 @@ impl System {
     }
 }
 
-/// Adds the last lines of a log to an error.
-fn with_log(error: &str, log: &Path) -> String {
-    let text = fs::read_to_string(log).unwrap_or_default();
-    let lines: Vec<&str> = text.lines().collect();
-    let last = lines[lines.len().saturating_sub(3)..].join("; ");
-    if last.is_empty() { error.to_owned() } else { format!("{error}; it said: {last}") }
-}
-
 /// Waits until something is there.
 fn wait_for(what: &str, is_there: impl Fn() -> bool) -> Result<(), String> {
     let begin = Instant::now();

@@ -29,10 +29,12 @@ const TABLE: &[Row] = &[
     Row { name: "vmcompute", may_use: &["abi", "hcn"], because: "a DLL passes documents on and keeps none" },
     Row { name: "bcryptprimitives", may_use: &["abi"], because: "it stands in for one function of Windows" },
     Row { name: "transom", may_use: &["cni", "hcn", "hns", "host", "node"], because: "parses arguments and wires" },
-    Row { name: "hns-bench", may_use: &["hcn"], because: "measures from outside, as a client" },
+    Row { name: "hns-bench", may_use: &["hcn", "rig"], because: "measures from outside, as a client" },
     Row { name: "wire-bench", may_use: &["wire"], because: "measures reading frames, and nothing else" },
     Row { name: "vfp-bench", may_use: &["host", "vfp", "wire"], because: "measures the engine alone, in the memory that a switch has" },
-    Row { name: "vswitch-bench", may_use: &["hcn", "host"], because: "measures from outside, in namespaces of its own" },
+    Row { name: "vswitch-bench", may_use: &["hcn", "host", "rig"], because: "measures from outside, in namespaces of its own" },
+    Row { name: "cni-bench", may_use: &["hcn", "host", "rig"], because: "measures plugins as a runtime starts them" },
+    Row { name: "rig", may_use: &["hcn", "host"], because: "starts what is measured, from outside" },
     Row { name: "xtask", may_use: &[], because: "runs the others, and so must build when they do not" },
 ];
 

@@ -9,7 +9,9 @@ use std::process::{Command, Stdio};
 
 use host::namespace::Namespace;
 
-use super::{INNER_MTU, System, Topology, VNI, make_directory, wait_for, with_log};
+use rig::services::with_log;
+
+use super::{INNER_MTU, System, Topology, VNI, make_directory, wait_for};
 use crate::links::{self, ip};
 use crate::process::{self, Daemon};
 use crate::sandbox::DIRECTORY;

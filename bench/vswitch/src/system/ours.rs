@@ -1,20 +1,17 @@
 //! Ourselves: hnsd and vswitchd on every node, told what to do by documents.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 
 use hcn::client::{Address, Client};
 use hcn::{Guid, Hcn, Kind};
 use host::namespace::{self, Namespace};
+use rig::services::Services;
 use serde_json::{Value, json};
 
-use super::{System, Topology, VNI, make_directory, service, wait_for, with_log};
+use super::{System, Topology, VNI, service, wait_for};
 use crate::links;
 use crate::options::Options;
-use crate::process::Daemon;
 use crate::sandbox::DIRECTORY;
 
 /// Sets it up.
@@ -35,7 +32,7 @@ fn same_node(options: &Options) -> Result<System, String> {
     let network = node.create(Kind::Network, None, &bridge_network())?;
     let (client, _) = node.pod(network, "pod1", "10.244.1.11", "10.244.1.1")?;
     let (server, _) = node.pod(network, "pod2", "10.244.1.12", "10.244.1.1")?;
-    Ok(System { client, server, address: Ipv4Addr::new(10, 244, 1, 12), nodes: Vec::new(), daemons: node.daemons })
+    Ok(System { client, server, address: Ipv4Addr::new(10, 244, 1, 12), nodes: Vec::new(), daemons: node.services.daemons })
 }
 
 fn service(options: &Options) -> Result<System, String> {
@@ -54,7 +51,7 @@ fn service(options: &Options) -> Result<System, String> {
         let front = service::other_frontend(number);
         node.create(Kind::LoadBalancer, None, &load_balancer(front.address, &[front.port], &[first, second]))?;
     }
-    Ok(System { client, server, address: service::VIP, nodes: Vec::new(), daemons: node.daemons })
+    Ok(System { client, server, address: service::VIP, nodes: Vec::new(), daemons: node.services.daemons })
 }
 
 fn two_nodes(options: &Options) -> Result<System, String> {
@@ -67,7 +64,7 @@ fn two_nodes(options: &Options) -> Result<System, String> {
         let node = Node::start(name, namespace, options)?;
         let network = node.create(Kind::Network, None, &overlay_network(number, 3 - number))?;
         pods.push(node.pod(network, "pod", &format!("10.244.{number}.11"), &format!("10.244.{number}.1"))?.0);
-        daemons.extend(node.daemons);
+        daemons.extend(node.services.daemons);
     }
     let [client, server] = <[_; 2]>::try_from(pods).map_err(|_| "two pods were to be made")?;
     let nodes = names.map(str::to_owned).to_vec();
@@ -96,7 +93,7 @@ pub(crate) fn programmed(options: &Options, pods: usize) -> Result<Programmed, S
 impl Programmed {
     /// A connection of its own for somebody who asks beside others.
     pub(crate) fn client(&self) -> Client {
-        Client::new(Address::Unix(self.node.directory.join("hnsd.sock")))
+        Client::new(Address::Unix(self.node.services.directory.join("hnsd.sock")))
     }
 
     /// Makes a load balancer in front of all pods.
@@ -110,12 +107,12 @@ impl Programmed {
     pub(crate) fn add_policies(&self, policies: &[Value]) -> Result<(), String> {
         let endpoint = *self.endpoints.first().ok_or("there is no pod")?;
         let request = json!({"ResourceType": "Policy", "RequestType": "Add", "Settings": {"Policies": policies}});
-        self.node.client.modify(Kind::Endpoint, endpoint, &request.to_string()).map_err(|error| error.to_string())
+        self.node.services.client.modify(Kind::Endpoint, endpoint, &request.to_string()).map_err(|error| error.to_string())
     }
 
     /// Objects unless the switch holds so many load balancers: it must, when their requests are answered.
     pub(crate) fn check_held(&self, balancers: usize) -> Result<(), String> {
-        let switch = Client::new(Address::Unix(self.node.directory.join("vswitchd.sock")));
+        let switch = Client::new(Address::Unix(self.node.services.directory.join("vswitchd.sock")));
         let held = || {
             let rules = switch.request("GET", "/rules", "").map_err(|error| error.to_string())?;
             Ok::<_, String>(rules.as_array().map_or(0, |rules| rules.iter().filter(|rule| rule["Layer"] == "service").count()))
@@ -126,33 +123,19 @@ impl Programmed {
     }
 }
 
-/// A node with both services.
+/// Both services on a node, with as many pods as are wanted.
 struct Node {
-    directory: PathBuf,
-    client: Client,
-    daemons: Vec<Daemon>,
+    services: Services,
 }
 
 impl Node {
     fn start(name: &str, namespace: &Namespace, options: &Options) -> Result<Self, String> {
         let transom = options.transom.as_deref().ok_or("name the program to measure with --transom; `cargo xtask bench vswitch` does")?;
-        let directory = Path::new(DIRECTORY).join(name);
-        make_directory(&directory)?;
-        let path = |file: &str| directory.join(file);
-        let mut switch = Command::new(transom);
-        switch.args(["vswitchd", "--log-level", "warn", "--socket"]).arg(path("vswitchd.sock"));
-        switch.arg("--namespace-dir").arg(path("ns")).args(options.vswitchd.split_whitespace());
-        let mut hnsd = Command::new(transom);
-        hnsd.args(["hnsd", "--log-level", "warn", "--socket"]).arg(path("hnsd.sock"));
-        hnsd.arg("--state-dir").arg(path("state")).arg("--switch").arg(path("vswitchd.sock"));
-        let daemons = vec![start(&mut switch, namespace, &path("vswitchd.log"))?, start(&mut hnsd, namespace, &path("hnsd.log"))?];
-        let client = Client::new(Address::Unix(path("hnsd.sock")));
-        Ok(Self { client, directory, daemons })
+        Services::start(transom, &Path::new(DIRECTORY).join(name), namespace, &options.vswitchd).map(|services| Self { services })
     }
 
     fn create(&self, kind: Kind, network: Option<Guid>, document: &Value) -> Result<Guid, String> {
-        let created = self.client.create(kind, network, None, &document.to_string());
-        created.map_err(|error| self.explained(&format!("cannot create the {}: {error}", kind.name())))
+        self.services.create(kind, network, document)
     }
 
     /// Makes an endpoint in a namespace of its own.
@@ -160,28 +143,13 @@ impl Node {
         let endpoint = self.create(Kind::Endpoint, Some(network), &endpoint(name, address, gateway))?;
         let id = self.create(Kind::Namespace, None, &json!({"Type": "Host", "Name": name, "SchemaVersion": {"Major": 2, "Minor": 0}}))?;
         let attach = json!({"ResourceType": "Endpoint", "RequestType": "Add", "Settings": {"EndpointId": endpoint.to_string()}});
-        let attached = self.client.modify(Kind::Namespace, id, &attach.to_string());
-        attached.map_err(|error| self.explained(&format!("cannot attach the endpoint: {error}")))?;
-        let path = self.directory.join("ns").join(id.to_string());
-        wait_for("the pod's namespace", || namespace::open(&path).is_ok()).map_err(|error| self.explained(&error))?;
+        let attached = self.services.client.modify(Kind::Namespace, id, &attach.to_string());
+        attached.map_err(|error| self.services.explained(&format!("cannot attach the endpoint: {error}")))?;
+        let path = self.services.directory.join("ns").join(id.to_string());
+        wait_for("the pod's namespace", || namespace::open(&path).is_ok()).map_err(|error| self.services.explained(&error))?;
         let pod = namespace::open(&path).map_err(|error| error.to_string())?;
         links::prepare(&pod)?;
         Ok((pod, endpoint))
-    }
-
-    fn explained(&self, error: &str) -> String {
-        with_log(error, &self.directory.join("vswitchd.log"))
-    }
-}
-
-/// Starts one of our services and waits until it is ready.
-fn start(command: &mut Command, namespace: &Namespace, log: &Path) -> Result<Daemon, String> {
-    let file = File::create(log).map_err(|error| format!("cannot write {}: {error}", log.display()))?;
-    let mut daemon = Daemon::start(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(file), namespace, None)?;
-    let output = daemon.child().stdout.as_mut().ok_or("the service has no output")?;
-    match BufReader::new(output).lines().map_while(Result::ok).any(|line| line.starts_with("ready")) {
-        true => Ok(daemon),
-        false => Err(with_log("a service ended before it was ready", log)),
     }
 }
 

@@ -13,23 +13,23 @@ use crate::cpu;
 
 /// A process that is ended when the value is dropped.
 #[derive(Debug)]
-pub(crate) struct Daemon {
+pub struct Daemon {
     child: Child,
 }
 
 impl Daemon {
     /// Starts it in a namespace, on any CPU or on one.
-    pub(crate) fn start(command: &mut Command, namespace: &Namespace, cpu: Option<usize>) -> Result<Self, String> {
+    pub fn start(command: &mut Command, namespace: &Namespace, cpu: Option<usize>) -> Result<Self, String> {
         start(command, namespace, cpu).map(|child| Self { child })
     }
 
     /// Its number.
-    pub(crate) fn id(&self) -> u32 {
+    pub fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// The process itself.
-    pub(crate) fn child(&mut self) -> &mut Child {
+    pub fn child(&mut self) -> &mut Child {
         &mut self.child
     }
 }
@@ -43,7 +43,7 @@ impl Drop for Daemon {
 }
 
 /// Starts a program in a namespace, on any CPU or on one.
-pub(crate) fn start(command: &mut Command, namespace: &Namespace, cpu: Option<usize>) -> Result<Child, String> {
+pub fn start(command: &mut Command, namespace: &Namespace, cpu: Option<usize>) -> Result<Child, String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let started = namespace.run(|| {
         cpu::pin(cpu)?;
@@ -53,14 +53,14 @@ pub(crate) fn start(command: &mut Command, namespace: &Namespace, cpu: Option<us
 }
 
 /// Runs a program in a namespace to its end and returns what it prints. Past its limit it is killed, which is an error.
-pub(crate) fn output(command: &mut Command, namespace: &Namespace, cpu: Option<usize>, limit: Duration) -> Result<String, String> {
+pub fn output(command: &mut Command, namespace: &Namespace, cpu: Option<usize>, limit: Duration) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let child = start(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()), namespace, cpu)?;
     finish(child, limit).map_err(|error| format!("{program}: {error}"))
 }
 
 /// Waits for a program and returns what it prints.
-pub(crate) fn finish(child: Child, limit: Duration) -> Result<String, String> {
+pub fn finish(child: Child, limit: Duration) -> Result<String, String> {
     let process = Pid::from_raw(i32::try_from(child.id()).map_err(|error| error.to_string())?);
     let (sender, ended) = channel();
     thread::spawn(move || sender.send(child.wait_with_output()));
@@ -77,7 +77,7 @@ pub(crate) fn finish(child: Child, limit: Duration) -> Result<String, String> {
 }
 
 /// Runs a program where we are and returns what it prints.
-pub(crate) fn run(command: &mut Command) -> Result<String, String> {
+pub fn run(command: &mut Command) -> Result<String, String> {
     let words: Vec<String> =
         std::iter::once(command.get_program()).chain(command.get_args()).map(|word| word.to_string_lossy().into_owned()).collect();
     let line = words.join(" ");

@@ -14,13 +14,13 @@ use nix::sys::signal::Signal;
 use nix::unistd::{getegid, geteuid};
 
 /// A directory that only the sandbox sees.
-pub(crate) const DIRECTORY: &str = "/run/vswitch-bench";
+pub const DIRECTORY: &str = "/run/bench";
 
 /// Where network namespaces have their names; `ip` looks there.
-pub(crate) const NAMESPACES: &str = "/run/netns";
+pub const NAMESPACES: &str = "/run/netns";
 
 /// Makes the namespaces and runs this program again in them.
-pub(crate) fn enter() -> Result<ExitCode, String> {
+pub fn enter() -> Result<ExitCode, String> {
     let failed = |error: &dyn std::fmt::Display| format!("cannot make namespaces: {error}; run it as root");
     set_pdeathsig(Signal::SIGKILL).map_err(|error| failed(&error))?;
     if !geteuid().is_root() {
@@ -42,7 +42,7 @@ fn become_root() -> std::io::Result<()> {
 }
 
 /// Makes the new namespaces usable, as their first process.
-pub(crate) fn settle() -> Result<(), String> {
+pub fn settle() -> Result<(), String> {
     set_pdeathsig(Signal::SIGKILL).map_err(|error| format!("cannot follow the parent: {error}"))?;
     let none: Option<&str> = None;
     let mounted = |what: &str, outcome: nix::Result<()>| outcome.map_err(|error| format!("cannot mount {what}: {error}"));

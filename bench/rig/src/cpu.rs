@@ -7,7 +7,7 @@ use nix::unistd::{Pid, SysconfVar, sysconf};
 
 /// Where the two ends of a test run. The switch is never pinned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Placement {
+pub enum Placement {
     /// Wherever the kernel likes.
     Free,
     /// On two different CPUs.
@@ -18,7 +18,7 @@ pub(crate) enum Placement {
 
 impl Placement {
     /// In a few words.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Free => "free",
             Self::Split => "client CPU 0, server CPU 1",
@@ -27,7 +27,7 @@ impl Placement {
     }
 
     /// The CPU of the client, and that of the server.
-    pub(crate) fn cpus(self) -> [Option<usize>; 2] {
+    pub fn cpus(self) -> [Option<usize>; 2] {
         let allowed = allowed();
         let cpu = |number: usize| allowed.get(number).or(allowed.last()).copied();
         match self {
@@ -39,20 +39,20 @@ impl Placement {
 }
 
 /// The CPUs that we may use.
-pub(crate) fn allowed() -> Vec<usize> {
+pub fn allowed() -> Vec<usize> {
     let set = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
     (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).collect()
 }
 
 /// Binds the calling thread, and what it starts, to a CPU.
-pub(crate) fn pin(cpu: Option<usize>) -> Result<(), String> {
+pub fn pin(cpu: Option<usize>) -> Result<(), String> {
     let Some(cpu) = cpu else { return Ok(()) };
     let mut set = CpuSet::new();
     set.set(cpu).and_then(|()| sched_setaffinity(Pid::from_raw(0), &set)).map_err(|error| format!("cannot run on CPU {cpu}: {error}"))
 }
 
 /// Processor time that processes have used, in seconds, user and system together.
-pub(crate) fn used(processes: &[u32]) -> f64 {
+pub fn used(processes: &[u32]) -> f64 {
     let ticks: u64 = processes.iter().filter_map(|process| ticks(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)).sum();
     let per_second = sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100);
     ticks as f64 / per_second as f64

@@ -21,12 +21,12 @@ const SETTINGS: &[(&str, &str)] = &[
 ];
 
 /// Runs `ip` with the words of a line.
-pub(crate) fn ip(line: &str) -> Result<(), String> {
+pub fn ip(line: &str) -> Result<(), String> {
     process::run(Command::new("ip").args(line.split_whitespace())).map(drop)
 }
 
 /// Makes a namespace with a name.
-pub(crate) fn namespace(name: &str) -> Result<Namespace, String> {
+pub fn namespace(name: &str) -> Result<Namespace, String> {
     let made = namespace::create(Path::new(NAMESPACES), name).map_err(|error| error.to_string())?;
     ip(&format!("-n {name} link set dev lo up"))?;
     prepare(&made)?;
@@ -34,19 +34,19 @@ pub(crate) fn namespace(name: &str) -> Result<Namespace, String> {
 }
 
 /// Gives a namespace the settings that all have alike.
-pub(crate) fn prepare(namespace: &Namespace) -> Result<(), String> {
+pub fn prepare(namespace: &Namespace) -> Result<(), String> {
     let set = || SETTINGS.iter().try_for_each(|(name, value)| Key::global(name).write(value));
     namespace.run(set).and_then(|outcome| outcome).map_err(|error| error.to_string())
 }
 
 /// Lets a namespace route.
-pub(crate) fn let_forward(namespace: &Namespace) -> Result<(), String> {
+pub fn let_forward(namespace: &Namespace) -> Result<(), String> {
     let set = || Key::global("ipv4.ip_forward").write("1");
     namespace.run(set).and_then(|outcome| outcome).map_err(|error| error.to_string())
 }
 
 /// Makes a pod: a namespace with an `eth0`, whose other end is a link with the pod's name in the node.
-pub(crate) fn pod(name: &str, node: &str, address: &str, mtu: u16) -> Result<Namespace, String> {
+pub fn pod(name: &str, node: &str, address: &str, mtu: u16) -> Result<Namespace, String> {
     let pod = namespace(name)?;
     ip(&format!("link add name eth0 netns {name} mtu {mtu} type veth peer name {name} mtu {mtu} netns {node}"))?;
     ip(&format!("-n {name} address add {address} dev eth0"))?;
@@ -56,7 +56,7 @@ pub(crate) fn pod(name: &str, node: &str, address: &str, mtu: u16) -> Result<Nam
 }
 
 /// Joins two namespaces by a wire with an `eth0` at both ends, which gets an address where one is given.
-pub(crate) fn wire(ends: [(&str, Option<&str>); 2]) -> Result<(), String> {
+pub fn wire(ends: [(&str, Option<&str>); 2]) -> Result<(), String> {
     ip(&format!("link add name eth0 netns {} type veth peer name eth0 netns {}", ends[0].0, ends[1].0))?;
     for (name, address) in ends {
         if let Some(address) = address {
@@ -72,7 +72,7 @@ const LARGE: &[&str] = &["tso", "gso", "tx-udp-segmentation", "tx-udp_tnl-segmen
 
 /// Makes the `eth0` of a namespace like one with a wire, or like a veth again: frames leave in pieces that fit the MTU, and are
 /// joined where they arrive.
-pub(crate) fn set_wire_like(namespace: &str, wire_like: bool) -> Result<(), String> {
+pub fn set_wire_like(namespace: &str, wire_like: bool) -> Result<(), String> {
     let word = |on: bool| if on { "on" } else { "off" };
     for feature in LARGE {
         ethtool(namespace, feature, word(!wire_like))?;
@@ -81,7 +81,7 @@ pub(crate) fn set_wire_like(namespace: &str, wire_like: bool) -> Result<(), Stri
 }
 
 /// Packets and bytes that the `eth0` of a namespace has sent.
-pub(crate) fn sent(namespace: &str) -> Result<[u64; 2], String> {
+pub fn sent(namespace: &str) -> Result<[u64; 2], String> {
     let text = process::run(Command::new("ip").args(["-n", namespace, "-s", "-j", "link", "show", "dev", "eth0"]))?;
     let links: Value = serde_json::from_str(&text).map_err(|error| format!("what ip says of eth0 is no JSON: {error}"))?;
     let counters = &links[0]["stats64"]["tx"];
@@ -89,7 +89,7 @@ pub(crate) fn sent(namespace: &str) -> Result<[u64; 2], String> {
 }
 
 /// Turns checksums and segmentation of the `eth0` of a namespace off.
-pub(crate) fn turn_offloads_off(namespace: &str) -> Result<(), String> {
+pub fn turn_offloads_off(namespace: &str) -> Result<(), String> {
     ethtool(namespace, "tx", "off")
 }
 
