@@ -16,6 +16,7 @@ mod api;
 mod attachment;
 mod capture;
 mod chassis;
+mod closer;
 mod error;
 mod gateway;
 mod http;

@@ -72,6 +72,11 @@ impl Tap {
         &self.name
     }
 
+    /// Whether somebody else has this handle too. The device is closed with the last one.
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.device) > 1
+    }
+
     /// Says whether the device stays when nobody has it open.
     pub fn set_persistent(&self, persistent: bool) -> io::Result<()> {
         // SAFETY: the call takes a number, and no pointer.

@@ -87,11 +87,23 @@ impl Attachment {
         Ok(())
     }
 
-    /// Lets the device go with its last handle.
-    pub(super) fn remove(&self) {
+    /// Takes the NIC out of use: it goes with its last handle. Until then its namespace has it under another name, and stopped, so that
+    /// the next one can have its place at once.
+    pub(super) fn retire(&self) {
         if let Err(error) = self.tap.set_persistent(false) {
             tracing::debug!(nic = self.name, %error, "the NIC is gone already");
+            return;
         }
+        let index = self.index;
+        let moved = self.netlink.set_alias(index, "").and_then(|()| self.netlink.set_down(index));
+        if let Err(error) = moved.and_then(|()| self.netlink.set_name(index, &format!("gone{index}"))) {
+            tracing::debug!(nic = self.name, %error, "the NIC keeps its name until it is closed");
+        }
+    }
+
+    /// Whether a worker still has the device.
+    pub(super) fn is_held_elsewhere(&self) -> bool {
+        self.tap.is_shared()
     }
 }
 

@@ -22,6 +22,7 @@ use wire::Ip;
 use super::Options;
 use super::adapter::Adapter;
 use super::api::{ApplyRequest, HeldObject, OrderMessage};
+use super::closer::Closer;
 use super::error::Error;
 use super::worker::{Shared, Workers};
 use endpoint::EndpointState;
@@ -34,6 +35,7 @@ pub(super) struct Chassis {
     options: Options,
     switch: Arc<Switch>,
     pub(super) workers: Workers,
+    closer: Closer,
     limits: Vec<Limit>,
     defects: Vec<Defect>,
     held: BTreeMap<(Kind, Guid), u64>,
@@ -70,6 +72,7 @@ impl Chassis {
             options,
             switch,
             workers,
+            closer: Closer::default(),
             limits: Vec::new(),
             defects: Vec::new(),
             held: BTreeMap::new(),

@@ -341,6 +341,33 @@ fn a_pod_behind_nat_gets_out_and_its_port_is_reached() {
     });
 }
 
+/// The kernel takes its time to free a NIC, and the next one must not have to wait for that.
+#[test]
+fn a_container_gets_its_nic_again_at_once() {
+    run("cni::a_container_gets_its_nic_again_at_once", || {
+        let world = World::new(1);
+        bridge(&world);
+        let runtime = Runtime::new(world.one(), "win-bridge", "pods");
+        let peer = runtime.add("peer");
+        let pod = runtime.add("pod");
+        for _ in 0..10 {
+            runtime.del("pod");
+            assert!(pod.place.find_link("eth0").is_none(), "the name is free");
+            let (succeeded, result) = runtime.call("ADD", "pod", &runtime.config);
+            assert!(succeeded, "{result}");
+            let again = Container { place: pod.place.hold(), id: "pod".to_owned(), result };
+            connects_at_once(&again, &peer);
+        }
+        ["pod", "peer"].map(|id| runtime.del(id));
+        runtime.assert_empty();
+        let start = Instant::now();
+        while pod.place.netlink().links().expect("the links").iter().any(|link| link.name != "lo") {
+            assert!(start.elapsed() < Duration::from_secs(5), "the kernel has freed them");
+            thread::sleep(Duration::from_millis(10));
+        }
+    });
+}
+
 #[test]
 fn garbage_is_collected_with_its_nics() {
     run("cni::garbage_is_collected_with_its_nics", || {

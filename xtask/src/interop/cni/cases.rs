@@ -36,13 +36,24 @@ pub(super) struct Intended {
     pub(super) ours: Option<Value>,
 }
 
+/// What CNI_NETNS is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Netns {
+    /// A namespace that is there.
+    Namespace,
+    /// A namespace that nobody has made.
+    Nobodys,
+    /// `none`: a sandbox by schema 1.
+    None,
+}
+
 /// A configuration and what is done with it.
 pub(super) struct Case {
     pub(super) name: &'static str,
     /// The networks that HNS has.
     pub(super) networks: Vec<Value>,
-    /// Whether the namespace exists that CNI_NETNS names.
-    pub(super) has_namespace: bool,
+    /// What CNI_NETNS is.
+    pub(super) netns: Netns,
     pub(super) config: Value,
     pub(super) steps: Vec<Verb>,
     pub(super) intended: Vec<Intended>,
@@ -59,8 +70,8 @@ impl Case {
         self
     }
 
-    fn without_namespace(mut self) -> Self {
-        self.has_namespace = false;
+    fn netns(mut self, netns: Netns) -> Self {
+        self.netns = netns;
         self
     }
 
@@ -100,7 +111,7 @@ fn case(name: &'static str, plugin: &'static str, network: Value, more: Value) -
         config[key] = value.clone();
     }
     let steps = vec![Verb::Add, Verb::Check, Verb::Del];
-    Case { name, networks: vec![network], has_namespace: true, config, steps, intended: Vec::new() }
+    Case { name, networks: vec![network], netns: Netns::Namespace, config, steps, intended: Vec::new() }
 }
 
 /// Addresses by host-local.
@@ -167,6 +178,7 @@ pub(super) fn all() -> Vec<Case> {
     cases.extend(flat_policies());
     cases.extend(overlays());
     cases.extend(families());
+    cases.extend(sandboxes());
     cases.extend(lives());
     cases.extend(mistakes());
     cases
@@ -256,6 +268,28 @@ fn families() -> Vec<Case> {
     ]
 }
 
+/// Runtimes from before HCN namespaces, by schema 1.
+fn sandboxes() -> Vec<Case> {
+    use Verb::{Add, Check, Del};
+    let old = |mut case: Case| {
+        case.config["apiVersion"] = json!(1);
+        case.netns(Netns::None)
+    };
+    let route = json!({"Type": "ROUTE", "DestinationPrefix": "10.96.0.0/12", "NeedEncap": true});
+    let nat = json!({"Type": "OutBoundNAT", "ExceptionList": ["10.244.0.0/16"]});
+    let policies = json!({"policies": [endpoint_policy(nat), endpoint_policy(route)]});
+    vec![
+        old(bridge("bridge by schema 1", json!({}))),
+        old(bridge("bridge by schema 1 with policies", policies.clone())),
+        old(bridge("bridge by schema 1 with dns", json!({"dns": {"nameservers": ["10.96.0.10"], "search": ["svc.cluster.local"]}}))),
+        old(bridge("bridge by schema 1 with ports", json!({"runtimeConfig": runtime()}))),
+        old(bridge("bridge by schema 1, ADD twice", json!({}))).steps(&[Add, Add, Check, Del, Del]),
+        old(overlay("overlay by schema 1", json!({}))),
+        old(overlay("overlay by schema 1 with policies", policies)),
+        old(overlay("overlay by schema 1 with ipMasq", json!({"ipMasq": true}))),
+    ]
+}
+
 /// More than one ADD and DEL.
 fn lives() -> Vec<Case> {
     use Verb::{Add, Check, Del, Gc, Status, Version};
@@ -301,7 +335,7 @@ fn mistakes() -> Vec<Case> {
         overlay("overlay, no such network", json!({})).networks(Vec::new()).steps(&steps).fails_with(7),
         bridge("bridge on an Overlay", json!({})).networks(vec![vxlan("pods")]).steps(&steps).fails_with(7),
         overlay("overlay on an L2Bridge", json!({})).networks(vec![l2bridge("pods")]).steps(&steps).fails_with(7),
-        bridge("bridge, no such namespace", json!({})).without_namespace().steps(&steps).fails_with(8),
+        bridge("bridge, no such namespace", json!({})).netns(Netns::Nobodys).steps(&steps).fails_with(8),
         overlay("overlay with a wrong MAC prefix", json!({"endpointMacPrefix": "0E:2A"})).steps(&steps).fails_with(7),
         bridge("bridge, no such IPAM", json!({"ipam": {"type": "nobody"}})).steps(&[Verb::Add]).fails_with(7),
         bridge("bridge in 9.9.9", json!({"cniVersion": "9.9.9"})).steps(&[Verb::Add]),

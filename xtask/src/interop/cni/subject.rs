@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::super::hnsd::Hnsd;
 use super::super::{Ground, SHORT, limited, make_directory, wine};
-use super::cases::{Case, Verb};
+use super::cases::{Case, Netns, Verb};
 use super::record::Record;
 use crate::{dist, shell};
 
@@ -86,8 +86,17 @@ impl<'a> Troupe<'a> {
         for network in &case.networks {
             create("network", network)?;
         }
-        let made = create("namespace", &json!({"Type": "Host", "SchemaVersion": {"Major": 2, "Minor": 0}}))?;
-        let netns = if case.has_namespace { id_in(&made)? } else { NOBODYS.to_owned() };
+        let mut namespace = json!({"Type": "Host", "SchemaVersion": {"Major": 2, "Minor": 0}});
+        if case.netns == Netns::None {
+            // A sandbox by schema 1 runs when its endpoint comes, and is known by its namespace.
+            namespace["Resources"] = json!([{"Type": "Container", "Data": {"Id": CONTAINER}}]);
+        }
+        let made = create("namespace", &namespace)?;
+        let netns = match case.netns {
+            Netns::Namespace => id_in(&made)?,
+            Netns::Nobodys => NOBODYS.to_owned(),
+            Netns::None => "none".to_owned(),
+        };
         Ok(Stage { troupe: self, hnsd, directory: directory.to_owned(), netns })
     }
 }

@@ -163,17 +163,22 @@ impl Chassis {
 
     /// Takes the NIC of an endpoint away, and its port.
     pub(super) fn detach(&mut self, id: Guid) {
-        if let Some(attached) = self.endpoints.get(&id).and_then(|state| state.attached.as_ref()) {
-            attached.nic.remove();
+        if let Some(nic) = self.release(id) {
+            nic.retire();
+            self.closer.close(nic);
         }
-        self.let_go(id);
     }
 
     /// Takes the port of an endpoint away. Its namespace keeps the NIC, to be taken up again.
     pub(super) fn let_go(&mut self, id: Guid) {
-        let Some(state) = self.endpoints.get_mut(&id) else { return };
+        drop(self.release(id));
+    }
+
+    /// Takes the port of an endpoint away from its NIC.
+    fn release(&mut self, id: Guid) -> Option<Attachment> {
+        let state = self.endpoints.get_mut(&id)?;
         state.rules.remove(&self.switch);
-        let Some(attached) = state.attached.take() else { return };
+        let attached = state.attached.take()?;
         let network = state.document.network;
         self.workers.detach(attached.port);
         _ = self.switch.remove_port(attached.port);
@@ -183,6 +188,7 @@ impl Chassis {
         if let Err(error) = self.refresh_mappings(network) {
             tracing::warn!(%id, %error, "port mappings could not be changed");
         }
+        Some(attached.nic)
     }
 
     pub(super) fn remove_endpoint(&mut self, id: Guid) -> Result<(), Error> {
