@@ -358,7 +358,7 @@ fn a_container_gets_its_nic_again_at_once() {
             let again = Container { place: pod.place.hold(), id: "pod".to_owned(), result };
             connects_at_once(&again, &peer);
         }
-        ["pod", "peer"].map(|id| runtime.del(id));
+        ["pod", "peer"].into_iter().for_each(|id| runtime.del(id));
         runtime.assert_empty();
         let start = Instant::now();
         while pod.place.netlink().links().expect("the links").iter().any(|link| link.name != "lo") {
