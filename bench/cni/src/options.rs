@@ -24,6 +24,9 @@ pub(crate) struct Options {
     /// How often many pods are made at a time with each plugin.
     #[arg(long, default_value_t = 6)]
     pub(crate) rounds: usize,
+    /// Passed on to `transom vswitchd`, such as "--spin 0".
+    #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true, default_value = "")]
+    pub(crate) vswitchd: String,
     /// A quarter of the pods and two rounds; the results are not saved then.
     #[arg(long)]
     quick: bool,

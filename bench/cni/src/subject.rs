@@ -132,7 +132,7 @@ fn ours(options: &Options, which: Ours) -> Result<Subject, String> {
     let (namespace, state) = (links::namespace(node)?, state()?);
     links::wire([(node, Some("192.168.0.1/24")), (outside, Some("192.168.0.254/24"))])?;
     links::ip(&format!("-n {node} route add default via 192.168.0.254"))?;
-    let services = Services::start(transom, &state.path().join("services"), &namespace, "")?;
+    let services = Services::start(transom, &state.path().join("services"), &namespace, &options.vswitchd)?;
     services.create(Kind::Network, None, &network(which))?;
     let config = json!({ "cniVersion": "1.0.0", "name": "pods", "type": name, "apiVersion": 2, "ipam": ipam(&state, None) });
     let plugins = plugins(transom, name)?;

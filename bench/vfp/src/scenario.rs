@@ -73,12 +73,8 @@ pub(crate) fn question(number: u64, services: u32) -> Vec<u8> {
     bytes
 }
 
-/// An empty switch, with its tables in huge pages as vswitchd has them.
 fn switch() -> (Switch, DomainId) {
     let switch = Switch::new(Limits { ports: 64, connections: CONNECTIONS, flows: FLOWS }, Timeouts::default(), 42);
-    if let Err(error) = host::memory::prefer_huge_pages() {
-        println!("no huge pages: {error}");
-    }
     let domain = switch.add_domain(DomainSpec { name: "bench".into(), ..DomainSpec::default() });
     (switch, domain)
 }

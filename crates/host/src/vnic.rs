@@ -78,8 +78,10 @@ impl From<NetlinkError> for VnicError {
 pub fn configure(netlink: &Netlink, index: u32, config: &VnicConfig) -> Result<(), VnicError> {
     let link = netlink.link_by_index(index)?.ok_or(VnicError::Gone(index))?;
     shape(netlink, &link, config)?;
-    quiet_ipv6(netlink, config)?;
-    honest_arp(netlink, config)?;
+    // A link that is up has its settings since it was set up.
+    if !link.up {
+        settle(netlink, config)?;
+    }
     follow_addresses(netlink, index, &config.addresses)?;
     // The kernel takes neither routes nor IPv6 neighbours for a link that is down.
     if !link.up {
@@ -109,25 +111,27 @@ fn shape(netlink: &Netlink, link: &Link, config: &VnicConfig) -> Result<(), Netl
     Ok(())
 }
 
+/// Settings of the link, all on one thread of its namespace.
+fn settle(netlink: &Netlink, config: &VnicConfig) -> Result<(), VnicError> {
+    let settings = || quiet_ipv6(&config.name).and_then(|()| honest_arp(&config.name));
+    netlink.within(settings).and_then(|result| result).map_err(VnicError::Setting)
+}
+
 /// Keeps the link from asking routers and from doubting its addresses: the switch has decided both. And its address of the link is the
 /// one that follows from its hardware address, which is the one that the switch believes it.
-fn quiet_ipv6(netlink: &Netlink, config: &VnicConfig) -> Result<(), VnicError> {
-    let set = || {
-        let mut keys = ["accept_dad", "accept_ra", "router_solicitations", "addr_gen_mode"].into_iter();
-        keys.try_for_each(|key| Key::interface(Family::V6, &config.name, key).set("0").map(|_| ()))
-    };
-    match netlink.within(set).and_then(|result| result) {
+fn quiet_ipv6(link: &str) -> io::Result<()> {
+    let mut keys = ["accept_dad", "accept_ra", "router_solicitations", "addr_gen_mode"].into_iter();
+    match keys.try_for_each(|key| Key::interface(Family::V6, link, key).set("0").map(|_| ())) {
         // A kernel without IPv6 has nothing to keep quiet, and is found out by the first IPv6 address.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other.map_err(VnicError::Setting),
+        other => other,
     }
 }
 
 /// Lets requests for neighbours bear an address of the link itself. By default they bear the source of the packet that waits, which may be
 /// a virtual address that is not the NIC's, and the switch takes that for a lie.
-fn honest_arp(netlink: &Netlink, config: &VnicConfig) -> Result<(), VnicError> {
-    let set = || Key::interface(Family::V4, &config.name, "arp_announce").set("2").map(drop);
-    netlink.within(set).and_then(|result| result).map_err(VnicError::Setting)
+fn honest_arp(link: &str) -> io::Result<()> {
+    Key::interface(Family::V4, link, "arp_announce").set("2").map(drop)
 }
 
 fn follow_addresses(netlink: &Netlink, index: u32, wanted: &[IpNet]) -> Result<(), NetlinkError> {

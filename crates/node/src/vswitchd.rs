@@ -60,7 +60,7 @@ pub struct Options {
     pub limits: Limits,
     /// The transport ports that translation takes.
     pub nat_ports: std::ops::RangeInclusive<u16>,
-    /// Whether the tables of flows and connections lie in huge pages: more memory, less time.
+    /// Whether the tables of flows and connections lie in huge pages: more memory from the beginning, less time with many flows.
     pub huge_pages: bool,
 }
 
@@ -83,7 +83,7 @@ pub fn run(options: Options) -> Result<(), Error> {
     let _lock = Lock::take(&options.socket.with_extension("lock"), &holder).map_err(Error::Lock)?;
     let switch = Arc::new(Switch::new(options.limits, Timeouts::default(), random_seed()));
     if options.huge_pages {
-        use_huge_pages();
+        use_huge_pages(&switch);
     }
     let workers = worker::Workers::start(worker_count(&options), options.spin, switch.clone())?;
     let chassis = Arc::new(Mutex::new(Chassis::new(options.clone(), switch.clone(), workers)));
@@ -99,10 +99,14 @@ pub fn run(options: Options) -> Result<(), Error> {
     outcome
 }
 
-/// The tables are there already, and nothing is in them yet.
-fn use_huge_pages() {
+/// The tables are there already, and nothing is in them yet. The pages come now: making one takes the kernel milliseconds, for which no
+/// packet can wait.
+fn use_huge_pages(switch: &Switch) {
     match host::memory::prefer_huge_pages() {
-        Ok(bytes) => tracing::debug!(bytes, "huge pages"),
+        Ok(bytes) => {
+            switch.touch();
+            tracing::debug!(bytes, "huge pages");
+        }
         Err(error) => tracing::info!(%error, "no huge pages on this kernel; many flows at a time cost more"),
     }
 }

@@ -144,6 +144,11 @@ impl Switch {
         Self { flows: Flows { table: Table::new(limits.flows, seed), cells }, core: Mutex::new(Core::new(limits, timeouts, seed)) }
     }
 
+    /// Has the operating system bring the memory of the flow table now, which otherwise comes as flows do.
+    pub fn touch(&self) {
+        self.flows.touch();
+    }
+
     fn core(&self) -> MutexGuard<'_, Core> {
         // Whoever panicked held a core whose tables are each whole; the worst that is left is a connection without a flow.
         self.core.lock().unwrap_or_else(PoisonError::into_inner)

@@ -31,7 +31,7 @@ const TABLE: &[Row] = &[
     Row { name: "transom", may_use: &["cni", "hcn", "hns", "host", "node"], because: "parses arguments and wires" },
     Row { name: "hns-bench", may_use: &["hcn", "rig"], because: "measures from outside, as a client" },
     Row { name: "wire-bench", may_use: &["wire"], because: "measures reading frames, and nothing else" },
-    Row { name: "vfp-bench", may_use: &["host", "vfp", "wire"], because: "measures the engine alone, in the memory that a switch has" },
+    Row { name: "vfp-bench", may_use: &["vfp", "wire"], because: "measures the engine alone" },
     Row { name: "vswitch-bench", may_use: &["hcn", "host", "rig"], because: "measures from outside, in namespaces of its own" },
     Row { name: "cni-bench", may_use: &["hcn", "host", "rig"], because: "measures plugins as a runtime starts them" },
     Row { name: "rig", may_use: &["hcn", "host"], because: "starts what is measured, from outside" },

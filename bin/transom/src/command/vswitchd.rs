@@ -31,9 +31,9 @@ pub(crate) struct VswitchdArgs {
     /// How many connections the switch remembers
     #[arg(long, value_name = "COUNT", default_value_t = vfp_limits().connections as u32, value_parser = clap::value_parser!(u32).range(1..=16_777_216))]
     pub(crate) connections: u32,
-    /// Keep the tables of flows and connections in small pages: less memory while there are few, more time per packet when many
+    /// Keep the tables of flows and connections in huge pages: less time per packet where there are many flows, more memory at once
     #[arg(long)]
-    pub(crate) no_huge_pages: bool,
+    pub(crate) huge_pages: bool,
     /// The transport ports that outbound translation takes; the machine's own sockets should not use them
     #[arg(long, value_name = "FIRST-LAST", default_value = "61000-65535", value_parser = port_range)]
     pub(crate) nat_ports: RangeInclusive<u16>,
@@ -75,7 +75,7 @@ pub(crate) fn run(args: VswitchdArgs) -> Result<(), Failure> {
         spin: Duration::from_micros(args.spin),
         limits: node::vswitchd::Limits { connections, flows: 2 * connections, ..vfp_limits() },
         nat_ports: args.nat_ports,
-        huge_pages: !args.no_huge_pages,
+        huge_pages: args.huge_pages,
     };
     node::vswitchd::run(options).map_err(|error| Failure::new(exit(&error), error.to_string()))
 }

@@ -37,19 +37,10 @@ impl Attachment {
     /// Takes up the endpoint's NIC in a namespace, or makes it, with a name if one is asked for.
     pub(super) fn open(endpoint: &Endpoint, namespace: &Namespace, asked: Option<&str>) -> Result<Self, Error> {
         let alias = endpoint.id.to_string();
-        let netlink = Netlink::open_in(namespace)?;
-        let links = netlink.links()?;
-        let own = links.iter().find(|link| link.alias.as_deref() == Some(&alias));
-        let name = match own {
-            Some(own) => own.name.clone(),
-            None => free_name(&links, asked)?,
-        };
-        let opened = namespace.run(|| Tap::open(&name, TapOptions { persistent: true }));
-        let tap = opened.map_err(|error| Error::io(format!("enter the namespace {}", endpoint.namespace), error))??;
-        let link = netlink.link_by_name(&name)?.ok_or_else(|| Error::Message(format!("the NIC {name} has vanished from its namespace")))?;
-        netlink.set_alias(link.index, &alias)?;
+        let opened = namespace.run(|| open_within(&alias, asked));
+        let (tap, netlink, link) = opened.map_err(|error| Error::io(format!("enter the namespace {}", endpoint.namespace), error))??;
         let namespace = namespace.try_clone().map_err(|error| Error::io(format!("hold the namespace {}", endpoint.namespace), error))?;
-        Ok(Self { tap, netlink, namespace, index: link.index, name, alias, proxies: None })
+        Ok(Self { tap, netlink, namespace, index: link.index, name: link.name, alias, proxies: None })
     }
 
     /// The device.
@@ -105,6 +96,21 @@ impl Attachment {
     pub(super) fn is_held_elsewhere(&self) -> bool {
         self.tap.is_shared()
     }
+}
+
+/// Takes up the NIC with an alias in the namespace of the calling thread, or makes it.
+fn open_within(alias: &str, asked: Option<&str>) -> Result<(Tap, Netlink, Link), Error> {
+    let netlink = Netlink::open()?;
+    let links = netlink.links()?;
+    let own = links.iter().find(|link| link.alias.as_deref() == Some(alias));
+    let name = match own {
+        Some(own) => own.name.clone(),
+        None => free_name(&links, asked)?,
+    };
+    let tap = Tap::open(&name, TapOptions { persistent: true })?;
+    let link = netlink.link_by_name(&name)?.ok_or_else(|| Error::Message(format!("the NIC {name} has vanished from its namespace")))?;
+    netlink.set_alias(link.index, alias)?;
+    Ok((tap, netlink, link))
 }
 
 /// The name that is asked for, or the first that nobody has.

@@ -65,6 +65,13 @@ impl Table {
         Self { words, first, tags: zeroed(buckets), mask: buckets as u64 - 1, seed }
     }
 
+    /// Has the operating system bring all its memory now, which otherwise comes as it is used.
+    pub(crate) fn touch(&self) {
+        const PAGE: usize = 4096 / size_of::<u64>();
+        // Writing is what counts, and this writes what is there.
+        self.words.iter().step_by(PAGE).for_each(|word| _ = word.fetch_or(0, Ordering::Relaxed));
+    }
+
     #[inline(always)]
     fn slot(&self, id: SlotId) -> &[AtomicU64; SLOT] {
         let from = self.first + id as usize * SLOT;

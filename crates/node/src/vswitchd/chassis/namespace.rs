@@ -45,8 +45,10 @@ impl Chassis {
                 false => namespace::create(&self.options.namespace_dir, &id.to_string()),
             };
             let namespace = namespace.map_err(|error| Error::io(format!("make the namespace {id}"), error))?;
-            // Programs in it talk to themselves at 127.0.0.1, as everywhere.
-            loopback_up(&namespace)?;
+            if !self.namespaces.contains_key(&id) {
+                // Programs in it talk to themselves at 127.0.0.1, as everywhere.
+                loopback_up(&namespace)?;
+            }
         }
         self.namespaces.insert(id, NamespaceState { document, path, existed });
         let waiting: Vec<Guid> =
