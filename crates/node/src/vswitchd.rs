@@ -104,7 +104,7 @@ pub fn run(options: Options) -> Result<(), Error> {
 fn use_huge_pages(switch: &Switch) {
     match host::memory::prefer_huge_pages() {
         Ok(bytes) => {
-            switch.touch();
+            switch.populate();
             tracing::debug!(bytes, "huge pages");
         }
         Err(error) => tracing::info!(%error, "no huge pages on this kernel; many flows at a time cost more"),

@@ -145,8 +145,8 @@ impl Switch {
     }
 
     /// Has the operating system bring the memory of the flow table now, which otherwise comes as flows do.
-    pub fn touch(&self) {
-        self.flows.touch();
+    pub fn populate(&self) {
+        self.flows.populate();
     }
 
     fn core(&self) -> MutexGuard<'_, Core> {

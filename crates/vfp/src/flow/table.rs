@@ -66,7 +66,7 @@ impl Table {
     }
 
     /// Has the operating system bring all its memory now, which otherwise comes as it is used.
-    pub(crate) fn touch(&self) {
+    pub(crate) fn populate(&self) {
         const PAGE: usize = 4096 / size_of::<u64>();
         // Writing is what counts, and this writes what is there.
         self.words.iter().step_by(PAGE).for_each(|word| _ = word.fetch_or(0, Ordering::Relaxed));
