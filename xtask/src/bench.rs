@@ -1,10 +1,9 @@
 //! `cargo xtask bench NAME`: builds in release mode and measures.
 
-mod tool;
 mod vswitch;
 
+use crate::tools::{self, Tool};
 use crate::{dist, shell};
-use tool::Tool;
 
 /// Runs a benchmark.
 pub(crate) fn run(name: &str, arguments: &[String]) -> Result<(), String> {
@@ -26,10 +25,14 @@ fn hns(arguments: &[String]) -> Result<(), String> {
 
 /// Measures plugins against Debian's.
 fn cni(arguments: &[String]) -> Result<(), String> {
-    let plugins = Tool { program: "host-local", package: "containernetworking-plugins", purpose: "is compared with, beside its bridge" };
-    tool::install(&[&tool::IP, &plugins])?;
+    let wanted = [
+        Tool { program: "ip", package: "iproute2", purpose: "makes links" },
+        Tool { program: "host-local", package: "containernetworking-plugins", purpose: "is compared with, beside its bridge" },
+    ];
+    let path = tools::path();
+    tools::install(&tools::missing(&wanted, &path))?;
     shell::run(shell::cargo().args(["build", "--release", "--package", "transom", "--package", "cni-bench"]))?;
     let release = dist::target_directory()?.join("release");
     let mut command = shell::program(release.join("cni-bench"));
-    shell::run(command.env("PATH", tool::path()).arg("--transom").arg(release.join("transom")).args(arguments))
+    shell::run(command.env("PATH", path).arg("--transom").arg(release.join("transom")).args(arguments))
 }

@@ -29,6 +29,7 @@ const STEPS: &[Step] = &[
     Step { name: "interop hcsshim", run: || interop::run("hcsshim") },
     Step { name: "interop wine", run: || interop::run("wine") },
     Step { name: "interop cni", run: || interop::run("cni") },
+    Step { name: "interop runtime", run: || interop::run("runtime") },
 ];
 
 /// Runs all steps.

@@ -1,11 +1,13 @@
-//! `cargo xtask interop PEER`: other people's Windows programs, and our own, under Wine against our hnsd.
+//! `cargo xtask interop PEER`: other people's Windows programs, and our own, under Wine against our hnsd; and a container
+//! runtime of this system on our networks.
 //!
-//! Everything a run needs is made in `target/interop`: a Wine prefix with our DLLs in it, the state of an hnsd that lives as
+//! Everything a run under Wine needs is made in `target/interop`: a Wine prefix with our DLLs in it, the state of an hnsd that lives as
 //! long as the run, and the logs of both. Nothing waits for ever: every step has a limit.
 
 mod cni;
 mod hnsd;
 mod limited;
+mod runtime;
 mod wine;
 
 use std::collections::BTreeMap;
@@ -23,13 +25,14 @@ const SHORT: Duration = Duration::from_secs(120);
 /// All tests of a peer together.
 const LONG: Duration = Duration::from_secs(900);
 
-/// Runs one peer: `hcsshim`, `wine` or `cni`.
+/// Runs one peer: `hcsshim`, `wine`, `cni` or `runtime`.
 pub(crate) fn run(peer: &str) -> Result<(), String> {
     match peer {
         "hcsshim" => hcsshim(),
         "wine" => transom_exe(),
         "cni" => cni::run(),
-        other => Err(format!("there is no peer {other:?}; there are hcsshim, wine and cni")),
+        "runtime" => runtime::run(),
+        other => Err(format!("there is no peer {other:?}; there are hcsshim, wine, cni and runtime")),
     }
 }
 

@@ -7,6 +7,7 @@ mod interop;
 mod shell;
 mod test;
 mod tidy;
+mod tools;
 
 use std::process::ExitCode;
 
@@ -40,7 +41,7 @@ enum Command {
     Dist,
     /// Run somebody else's programs against us.
     Interop {
-        /// Which: hcsshim, wine or cni.
+        /// Which: hcsshim, wine, cni or runtime.
         peer: String,
     },
     /// Run a benchmark, in release mode.

@@ -59,9 +59,10 @@ impl Hns {
         Self { looks_at_nics: true, ..Self::new(connect) }
     }
 
-    /// Connects.
+    /// Connects. What a call that was killed had asked for is done by then: it would else happen behind our back.
     pub(crate) fn hcn(&self) -> Result<Arc<dyn Hcn>> {
-        (self.connect)().map_err(|error| failed("connecting to HNS", &error))
+        let connected = (self.connect)().and_then(|hcn| hcn.settle().map(|()| hcn));
+        connected.map_err(|error| failed("connecting to HNS", &error))
     }
 }
 

@@ -113,6 +113,13 @@ pub trait Hcn: Send + Sync {
     /// Follows the service's events from now on.
     fn events(&self) -> Result<Events>;
 
+    /// Returns when everything is done that the service was asked for before, also by callers that have died since. Who takes up
+    /// what a dead caller left must wait for this, or sees what is about to change. A service that answers in order has nothing
+    /// to do.
+    fn settle(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// The documents of all objects that a query asks for. An object that goes meanwhile is left out.
     fn list(&self, kind: Kind, query: &str) -> Result<Vec<Value>> {
         let gone = kind.not_found(Guid::nil()).hresult();

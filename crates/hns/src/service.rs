@@ -199,6 +199,11 @@ impl Service {
         self.submit(move |draft| delete(draft, id))
     }
 
+    /// Begins to wait for all changes that were begun before, whose callers may have hung up.
+    pub fn begin_settle(&self) -> Pending<()> {
+        self.submit(|_| Ok(()))
+    }
+
     /// Begins a call of the older interface.
     pub fn begin_call(&self, method: &str, path: &str, request: &str) -> Result<Pending<Value>> {
         let call = Call::parse(method, path, request)?;
@@ -315,6 +320,10 @@ impl Hcn for Service {
 
     fn call(&self, method: &str, path: &str, request: &str) -> Result<Value> {
         self.begin_call(method, path, request)?.wait()
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.begin_settle().wait()
     }
 
     fn events(&self) -> Result<Events> {

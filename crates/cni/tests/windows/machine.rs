@@ -16,7 +16,7 @@ use hcn::api::Events;
 use hcn::error::detail;
 use hcn::{Guid, Hcn, Kind};
 use hns::machine::FakeMachine;
-use hns::switch::Recorder;
+use hns::switch::{Recorder, Switch};
 use hns::{Build, Options, Service};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -82,6 +82,10 @@ impl Hcn for Faulty {
         self.ask(|service| service.call(method, path, request))
     }
 
+    fn settle(&self) -> hcn::Result<()> {
+        self.ask(|service| service.settle())
+    }
+
     fn events(&self) -> hcn::Result<Events> {
         self.service.events()
     }
@@ -124,9 +128,14 @@ impl Answer {
 
 impl Machine {
     pub(crate) fn new() -> Self {
+        Self::with_switch(Arc::new(Recorder::default()))
+    }
+
+    /// One whose HNS has a switch of the caller's choice.
+    pub(crate) fn with_switch(switch: Arc<dyn Switch>) -> Self {
         let build = Build::named("transom", &[], &[]).unwrap();
         let machine = Arc::new(FakeMachine::with_ethernet());
-        let service = Service::start(Options { state_dir: None, build, machine, switch: Arc::new(Recorder::default()) }).unwrap();
+        let service = Service::start(Options { state_dir: None, build, machine, switch }).unwrap();
         let hcn = Arc::new(Faulty { service, calls: AtomicUsize::new(0), fault: Mutex::new(Fault::Never) });
         let connected = hcn.clone();
         let hns = move || {

@@ -3,6 +3,7 @@
 
 mod atomic;
 mod check;
+mod dead_callers;
 mod garbage;
 mod machine;
 mod nat;

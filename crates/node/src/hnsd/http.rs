@@ -92,6 +92,7 @@ fn router(service: Shared) -> Router {
         .route("/v2/features", get(async |State(service): State<Shared>| success(service.features())))
         .route("/v2/metrics", get(async |State(service): State<Shared>| success(service.metrics())))
         .route("/v2/events", get(events))
+        .route("/v2/settled", get(async |State(service): State<Shared>| answer(service.begin_settle().await.map(|()| json!({})))))
         .route("/v2/containers/{id}", get(container))
         .route("/v2/portreservations", get(list_reservations).post(reserve))
         .route("/v2/portreservations/{id}", axum::routing::delete(release))

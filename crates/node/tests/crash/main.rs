@@ -13,6 +13,7 @@ mod choose;
 mod client;
 mod fake;
 mod model;
+#[path = "../support/random.rs"]
 mod random;
 #[path = "../support/server.rs"]
 mod server;

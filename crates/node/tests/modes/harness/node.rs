@@ -30,6 +30,11 @@ impl Daemon {
         _ = self.0.wait();
     }
 
+    /// The number of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     /// Whether it still runs.
     pub(crate) fn is_alive(&mut self) -> bool {
         matches!(self.0.try_wait(), Ok(None))
@@ -135,13 +140,18 @@ impl Node {
 
     /// Starts the service with further arguments, such as a profile.
     pub(crate) fn start_hnsd(&mut self, more: &[&str]) {
+        self.hnsd = Some(self.new_hnsd(more));
+    }
+
+    /// The same for somebody else to hold, who starts and kills it while others use the node.
+    pub(crate) fn new_hnsd(&self, more: &[&str]) -> Daemon {
         let path = |name: &str| self.file(name).display().to_string();
         let mut arguments: Vec<String> = ["--socket", &path("hnsd.sock"), "--state-dir", &path("state")].map(str::to_owned).to_vec();
         if !more.contains(&"--switch") {
             arguments.extend(["--switch".to_owned(), path("vswitchd.sock")]);
         }
         arguments.extend(more.iter().map(|&argument| argument.to_owned()));
-        self.hnsd = Some(self.daemon("hnsd", &arguments));
+        self.daemon("hnsd", &arguments)
     }
 
     /// Stops the service properly, to be started again in another way.

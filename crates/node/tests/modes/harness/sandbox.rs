@@ -11,8 +11,23 @@ use crate::program::program;
 /// Set in the process inside.
 const INSIDE: &str = "TRANSOM_MODES_INSIDE";
 
+/// What a line begins with that is to be seen also if the test passes, such as a seed.
+pub(crate) const NOTE: &str = "note: ";
+
+/// What a namespace for processes takes: whatever is started in it ends with the test.
+const PROCESSES: [&str; 4] = ["--pid", "--fork", "--kill-child", "--mount-proc"];
+
 /// Runs the body of the test called `test` (with its module) in a sandbox, or says why it cannot be.
 pub(crate) fn run(test: &str, body: impl FnOnce()) {
+    enter(test, &[], body);
+}
+
+/// The same with processes of its own, for programs that leave others behind.
+pub(crate) fn run_with_own_processes(test: &str, body: impl FnOnce()) {
+    enter(test, &PROCESSES, body);
+}
+
+fn enter(test: &str, more: &[&str], body: impl FnOnce()) {
     if std::env::var_os(INSIDE).is_some() {
         own_file_systems();
         return body();
@@ -22,12 +37,12 @@ pub(crate) fn run(test: &str, body: impl FnOnce()) {
     }
     let exe = std::env::current_exe().expect("a program knows where it is");
     let mut inside = unshare();
-    inside.arg(exe).args([test, "--exact", "--nocapture", "--test-threads=1"]);
+    inside.args(more).arg(exe).args([test, "--exact", "--nocapture", "--test-threads=1"]);
     let output = inside.env(INSIDE, "1").env("TRANSOM_PROGRAM", program()).output().expect("unshare starts");
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{text}");
     assert!(text.contains("1 passed"), "no test is called {test}");
-    text.lines().filter(|line| line.starts_with("skipped")).for_each(|line| println!("{line}"));
+    text.lines().filter(|line| line.starts_with("skipped") || line.starts_with(NOTE)).for_each(|line| println!("{line}"));
 }
 
 /// What keeps worlds from being made here.

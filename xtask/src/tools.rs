@@ -1,43 +1,42 @@
-//! Programs that benchmarks start, and where they come from.
+//! Programs of the system that some commands start, and the Debian packages that have them.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use crate::shell;
 
-/// A program that a benchmark starts, and the Debian package that has it.
-pub(super) struct Tool {
-    pub(super) program: &'static str,
-    pub(super) package: &'static str,
-    pub(super) purpose: &'static str,
+/// A program, and the Debian package that has it.
+pub(crate) struct Tool {
+    /// Its name, as PATH has it.
+    pub(crate) program: &'static str,
+    /// The package.
+    pub(crate) package: &'static str,
+    /// What it is for.
+    pub(crate) purpose: &'static str,
 }
 
-/// The program for links, which all of them need.
-pub(super) const IP: Tool = Tool { program: "ip", package: "iproute2", purpose: "makes links" };
-
-/// Where Debian keeps programs for administrators, which not everybody's PATH has, and CNI plugins.
+/// Where Debian keeps programs for administrators, and CNI plugins, which not everybody's PATH has.
 const ELSEWHERE: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/lib/cni"];
 
-/// PATH, and where administrators' programs are.
-pub(super) fn path() -> OsString {
+/// PATH, and where administrators' programs and plugins are.
+pub(crate) fn path() -> OsString {
     let own = std::env::var_os("PATH").unwrap_or_default();
     let all = std::env::split_paths(&own).chain(ELSEWHERE.map(PathBuf::from));
     std::env::join_paths(all).unwrap_or(own)
 }
 
-/// The tools that are nowhere.
-fn missing<'a>(path: &OsStr, tools: &[&'a Tool]) -> Vec<&'a Tool> {
+/// The tools that are not in a path.
+pub(crate) fn missing<'a>(tools: impl IntoIterator<Item = &'a Tool>, path: &OsStr) -> Vec<&'a Tool> {
     let is_there = |tool: &Tool| std::env::split_paths(path).any(|directory| directory.join(tool.program).is_file());
-    tools.iter().copied().filter(|tool| !is_there(tool)).collect()
+    tools.into_iter().filter(|tool| !is_there(tool)).collect()
 }
 
-/// Installs what is missing, which takes root and Debian.
-pub(super) fn install(tools: &[&Tool]) -> Result<(), String> {
-    let missing = missing(&path(), tools);
+/// Installs packages, which takes root and Debian.
+pub(crate) fn install(missing: &[&Tool]) -> Result<(), String> {
     if missing.is_empty() {
         return Ok(());
     }
-    for tool in &missing {
+    for tool in missing {
         println!("set-up: {} is missing, installing {} ({})", tool.program, tool.package, tool.purpose);
     }
     let packages: Vec<&str> = missing.iter().map(|tool| tool.package).collect();
@@ -57,8 +56,8 @@ mod tests {
 
     #[test]
     fn what_is_nowhere_is_missing() {
-        let shell = Tool { program: "sh", package: "dash", purpose: "runs" };
-        assert_eq!(missing(OsStr::new("/nowhere"), &[&IP, &shell]).len(), 2);
-        assert!(missing(OsStr::new("/bin"), &[&shell]).is_empty());
+        let tools = [Tool { program: "sh", package: "dash", purpose: "is everywhere" }];
+        assert_eq!(missing(&tools, OsStr::new("/nowhere")).len(), 1);
+        assert!(missing(&tools, &path()).is_empty());
     }
 }

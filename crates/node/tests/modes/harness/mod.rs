@@ -1,4 +1,5 @@
 //! What the tests are made of: a world of namespaces, daemons in it, documents, and probes with real sockets.
+#![allow(dead_code, unused_imports, reason = "not every test target needs all of it")]
 
 pub(crate) mod analyser;
 pub(crate) mod balancer;
