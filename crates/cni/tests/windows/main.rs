@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 mod atomic;
+mod azure;
 mod check;
 mod garbage;
 mod machine;
