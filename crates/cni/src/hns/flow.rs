@@ -278,6 +278,7 @@ pub(crate) fn status(hns: &Hns, mode: &dyn Mode, call: &Call<'_>) -> Result<()> 
     let status = || {
         mode.check_config(call)?;
         let hcn = hns.hcn()?;
+        hns.check_switch()?;
         match mode.network_to_use(&*hcn, call)? {
             Some(network) => on(mode, call, &network)?.ipam(Command::Status),
             // ADD would make it.

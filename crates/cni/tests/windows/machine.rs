@@ -104,6 +104,8 @@ fn interfaces() -> Vec<Interface> {
 pub(crate) struct Machine {
     pub(crate) hcn: Arc<Faulty>,
     pub(crate) state: TempDir,
+    /// What keeps the switch from working.
+    pub(crate) switch_failure: Arc<Mutex<Option<String>>>,
     registry: Registry,
 }
 
@@ -141,10 +143,11 @@ impl Machine {
         let machine = Arc::new(FakeMachine::with_ethernet());
         let service = Service::start(Options { state_dir: None, build, machine, switch: Arc::new(Recorder::default()) }).unwrap();
         let hcn = Arc::new(Faulty { service, calls: AtomicUsize::new(0), fault: Mutex::new(Fault::Never) });
-        let connected = hcn.clone();
+        let switch_failure: Arc<Mutex<Option<String>>> = Arc::default();
+        let (connected, failure) = (hcn.clone(), switch_failure.clone());
         let hns = move || {
-            let connected = connected.clone();
-            Hns::new(move || Ok(connected.clone() as Arc<dyn Hcn>))
+            let (connected, failure) = (connected.clone(), failure.clone());
+            Hns::new(move || Ok(connected.clone() as Arc<dyn Hcn>)).with_switch(move || Ok(failure.lock().unwrap().clone()))
         };
         let registry = Registry::new(vec![
             Box::new(HostLocal),
@@ -157,7 +160,7 @@ impl Machine {
             Box::new(Nat::new(Name::SdnBridge, hns())),
             Box::new(Nat::new(Name::SdnOverlay, hns())),
         ]);
-        Self { hcn, state: TempDir::new().unwrap(), registry }
+        Self { hcn, state: TempDir::new().unwrap(), switch_failure, registry }
     }
 
     /// From now on calls of HNS fail so, counted from the next.

@@ -272,7 +272,7 @@ fn without_daemons_add_is_to_be_tried_again_and_leaves_nothing() {
         world.nodes[0].start_hnsd(&[]);
         // hnsd keeps what it is told while the switch is away, but a pod cannot wait for that.
         world.nodes[0].vswitchd.take().expect("vswitchd runs").kill();
-        refused(&world);
+        assert_eq!(refused(&world), (false, json!(50)));
         world.nodes[0].start_vswitchd();
         let runtime = Runtime::new(world.one(), "win-bridge", "pods");
         assert_eq!(runtime.endpoints(), []);
