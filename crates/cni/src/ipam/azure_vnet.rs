@@ -172,6 +172,13 @@ impl AzureVnetIpam {
     }
 }
 
+/// The addresses that a host agent's list has for pods, by the interfaces that are here. The whole of what a source says goes
+/// this way, so that it can be tried without one.
+pub fn listed(xml: &str, here: &[Interface]) -> Result<Vec<IpAddr>> {
+    let pools = source::read(xml, here)?;
+    Ok(pools.values().flat_map(|pool| pool.addresses.keys()).filter_map(|address| address.parse().ok()).collect())
+}
+
 fn request(state: &mut State, settings: &Settings, away: Option<Error>) -> Result<AddResult> {
     let (pool, address) = state.local().request(&settings.wish).map_err(|refusal| match (refusal, away) {
         (Refusal::NoPool(_) | Refusal::NoPools | Refusal::NoAddress, Some(away)) => away,

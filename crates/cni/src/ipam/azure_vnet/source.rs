@@ -56,6 +56,11 @@ impl Source {
     }
 }
 
+/// The pools of a host agent's list.
+pub(super) fn read(xml: &str, here: &[Interface]) -> Result<BTreeMap<String, Pool>> {
+    pools(&read_xml(xml)?, here)
+}
+
 /// The pools of what is listed and here. The first that has a subnet keeps it.
 fn pools(listed: &[Listed], here: &[Interface]) -> Result<BTreeMap<String, Pool>> {
     let mut pools = BTreeMap::new();
