@@ -256,7 +256,8 @@ fn azure_state(bytes: &[u8]) {
         fs::write(bench.directory.join("azure-vnet-ipam.json"), bytes).expect("a file");
         let file = bench.directory.join("interfaces.json");
         let ipam = json!({"type": "azure-vnet-ipam", "environment": "fileIpam", "file": file, "stateDir": bench.directory});
-        let config = json!({"cniVersion": "1.1.0", "name": "net", "type": "azure-vnet-ipam", "ipam": ipam, "cni.dev/valid-attachments": []});
+        let config =
+            json!({"cniVersion": "1.1.0", "name": "net", "type": "azure-vnet-ipam", "ipam": ipam, "cni.dev/valid-attachments": []});
         for command in ["ADD", "CHECK", "STATUS", "DEL", "GC"] {
             let _ = bench.call(command, "dummy", &config);
         }
