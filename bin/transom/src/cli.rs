@@ -95,7 +95,6 @@ pub(crate) enum Command {
         verb: crate::command::cni::CniVerb,
     },
     /// The Windows builds that hnsd can run as
-    #[cfg(unix)]
     #[command(aliases = ["profiles"])]
     Profile {
         /// The verb.

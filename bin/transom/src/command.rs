@@ -12,7 +12,6 @@ pub(crate) mod namespace;
 pub(crate) mod network;
 pub(crate) mod object;
 pub(crate) mod policy;
-#[cfg(unix)]
 pub(crate) mod profile;
 pub(crate) mod route;
 pub(crate) mod version;
@@ -64,7 +63,6 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Policy { verb } => policy::run(&context()?, verb),
         Command::Hnsdiag { verb } => hnsdiag::run(&context()?, verb),
         Command::Cni { verb } => cni::run(&Output::new(global.output), verb),
-        #[cfg(unix)]
         Command::Profile { verb } => profile::run(&Output::new(global.output), verb),
         #[cfg(unix)]
         Command::Hnsd(args) => hnsd::run(args, global.token_file),

@@ -42,6 +42,26 @@ fn addresses(data: &Path) -> BTreeSet<String> {
     names.filter(|name| name.starts_with("10.")).collect()
 }
 
+/// Links to the program itself stay, and what is something else becomes one.
+#[test]
+fn installing_again_changes_only_what_is_different() {
+    use std::os::unix::fs::MetadataExt;
+    let directory = TempDir::new().unwrap();
+    let files = || {
+        let entry = |entry: fs::DirEntry| (entry.file_name().into_string().unwrap(), entry.metadata().unwrap().ino());
+        fs::read_dir(directory.path()).unwrap().map(|found| entry(found.unwrap())).collect::<BTreeSet<_>>()
+    };
+    let plugin = install(directory.path());
+    let before = files();
+    assert!(before.iter().any(|(name, _)| name == "azure-vnet") && before.iter().any(|(name, _)| name == "azure-vnet-ipamv6"));
+    fs::remove_file(&plugin).unwrap();
+    fs::write(&plugin, "an older one").unwrap();
+    install(directory.path());
+    let names = |files: &BTreeSet<(String, u64)>| files.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&files()), names(&before), "nothing is left beside them");
+    assert!(fs::metadata(&plugin).unwrap().len() > 1000);
+}
+
 #[test]
 fn installed_under_its_name_it_is_the_plugin() {
     let directory = TempDir::new().unwrap();

@@ -25,6 +25,10 @@ use program::Answer;
 /// How long another plugin may take, unless somebody sets something else.
 pub const TIME_LIMIT: Duration = Duration::from_secs(60);
 
+/// How many plugins of ours may be behind each other: flannel, its delegate and IPAM are three. Configurations that name a plugin
+/// as its own IPAM would go on for ever.
+const DEPTH_MAX: usize = 4;
+
 /// What a file may end in to be a program, in the order in which it is looked for.
 #[cfg(windows)]
 const EXTENSIONS: &[&str] = &[".exe", ""];
@@ -36,12 +40,13 @@ const EXTENSIONS: &[&str] = &[""];
 pub struct Delegates<'a> {
     registry: &'a Registry,
     time_limit: Duration,
+    depth: usize,
 }
 
 impl<'a> Delegates<'a> {
     /// Those of the registry, and whatever CNI_PATH leads to.
     pub fn new(registry: &'a Registry) -> Self {
-        Self { registry, time_limit: TIME_LIMIT }
+        Self { registry, time_limit: TIME_LIMIT, depth: 1 }
     }
 
     /// With another limit on the time that a program may take.
@@ -65,7 +70,12 @@ impl<'a> Delegates<'a> {
 
     fn call(&self, plugin: &str, environment: &Environment, configuration: &[u8]) -> Result<Reply> {
         if let Some(ours) = self.registry.find(plugin) {
-            let call = Call { environment: environment.clone(), config: Config::read(configuration)?, delegates: *self };
+            if self.depth >= DEPTH_MAX {
+                return Err(Error::invalid_network_config(format!("{} is called by plugins that it has called itself", quote(plugin)))
+                    .details("name a plugin that gives out addresses in ipam.type, such as host-local"));
+            }
+            let delegates = Self { depth: self.depth + 1, ..*self };
+            let call = Call { environment: environment.clone(), config: Config::read(configuration)?, delegates };
             return Ok(dispatch::run(ours, &call)?.map_or(Reply::Text(String::new()), Reply::Result));
         }
         let path = find(plugin, &environment.paths())?;

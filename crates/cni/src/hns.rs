@@ -40,29 +40,46 @@ pub const OWNER: &str = "transom-cni";
 /// How a plugin comes to an HNS.
 pub type Connect = dyn Fn() -> hcn::Result<Arc<dyn Hcn>> + Send + Sync;
 
+/// How a plugin learns what keeps the switch of an HNS from working, if anything does.
+pub type SwitchFailure = dyn Fn() -> hcn::Result<Option<String>> + Send + Sync;
+
 /// An HNS to be connected to: Microsoft's, ours behind a socket, or one in this process.
 #[derive(Clone)]
 pub struct Hns {
     connect: Arc<Connect>,
+    switch_failure: Arc<SwitchFailure>,
     looks_at_nics: bool,
 }
 
 impl Hns {
     /// The one that a function connects to, whose NICs are nobody's business.
     pub fn new(connect: impl Fn() -> hcn::Result<Arc<dyn Hcn>> + Send + Sync + 'static) -> Self {
-        Self { connect: Arc::new(connect), looks_at_nics: false }
+        Self { connect: Arc::new(connect), switch_failure: Arc::new(|| Ok(None)), looks_at_nics: false }
+    }
+
+    /// The same with a switch of which this function knows whether it works.
+    pub fn with_switch(self, failure: impl Fn() -> hcn::Result<Option<String>> + Send + Sync + 'static) -> Self {
+        Self { switch_failure: Arc::new(failure), ..self }
     }
 
     /// The one of this machine: on Windows its HNS, elsewhere the hnsd that `TRANSOM_HNSD` names or that is in the usual place.
     /// In Linux namespaces its NICs are looked at.
     pub fn of_machine() -> Self {
-        Self { looks_at_nics: true, ..Self::new(connect) }
+        Self { looks_at_nics: true, ..Self::new(connect).with_switch(switch_failure) }
     }
 
     /// Connects. What a call that was killed had asked for is done by then: it would else happen behind our back.
     pub(crate) fn hcn(&self) -> Result<Arc<dyn Hcn>> {
         let connected = (self.connect)().and_then(|hcn| hcn.settle().map(|()| hcn));
         connected.map_err(|error| failed("connecting to HNS", &error))
+    }
+
+    /// Fails if nothing would become of what HNS is told.
+    pub(crate) fn check_switch(&self) -> Result<()> {
+        let failure = (self.switch_failure)().map_err(|error| failed("asking HNS for its switch", &error))?;
+        failure.map_or(Ok(()), |cause| {
+            Err(Error::plugin_not_available(format!("the switch of HNS does not work: {cause}")).details("start vswitchd, and see its log"))
+        })
     }
 }
 
@@ -74,6 +91,17 @@ fn connect() -> hcn::Result<Arc<dyn Hcn>> {
 #[cfg(not(windows))]
 fn connect() -> hcn::Result<Arc<dyn Hcn>> {
     Ok(Arc::new(Client::new(Address::from_environment()?)))
+}
+
+/// The switch of Windows is part of the system.
+#[cfg(windows)]
+fn switch_failure() -> hcn::Result<Option<String>> {
+    Ok(None)
+}
+
+#[cfg(not(windows))]
+fn switch_failure() -> hcn::Result<Option<String>> {
+    Client::new(Address::from_environment()?).switch_failure()
 }
 
 /// A failure of HNS as CNI tells it. One that may pass by itself asks the runtime to try again.

@@ -11,8 +11,9 @@
 //! * [`flannel`]: the plugin that has another one work with flanneld's subnet.
 //! * [`lint`]: what is wrong with a configuration file, and where.
 //! * [`ipam`]: the plugins that give out addresses.
-//! * [`win_bridge`], [`win_overlay`], [`nat`]: the plugins that attach containers to networks of an HNS; [`hns`] is what they share.
+//! * [`win_bridge`], [`win_overlay`], [`nat`], [`azure_vnet`]: the plugins that attach containers to networks of an HNS; [`hns`] is what they share.
 
+pub mod azure_vnet;
 pub mod config;
 pub mod delegate;
 pub mod dispatch;
@@ -52,11 +53,13 @@ pub fn registry() -> Registry {
     Registry::new(vec![
         Box::new(flannel::Flannel),
         Box::new(ipam::host_local::HostLocal),
-        Box::<ipam::azure_vnet::AzureVnetIpam>::default(),
+        Box::new(ipam::azure_vnet::AzureVnetIpam::new(ipam::azure_vnet::Name::Ipv4)),
+        Box::new(ipam::azure_vnet::AzureVnetIpam::new(ipam::azure_vnet::Name::Ipv6)),
         Box::new(win_bridge::WinBridge::new(hns())),
         Box::new(win_overlay::WinOverlay::new(hns())),
         Box::new(nat::Nat::new(nat::Name::Nat, hns())),
         Box::new(nat::Nat::new(nat::Name::SdnBridge, hns())),
         Box::new(nat::Nat::new(nat::Name::SdnOverlay, hns())),
+        Box::new(azure_vnet::AzureVnet::new(hns())),
     ])
 }

@@ -3,6 +3,7 @@
 //! A configuration that our plugins would refuse is an error, and so is one that they would accept and that does something
 //! else than was meant. What is only odd is a warning. Keys of plugins that are not ours are not looked at.
 
+mod azure;
 mod located;
 mod policy;
 mod range;
@@ -318,6 +319,9 @@ impl Linter<'_> {
         match subject.plugin {
             "flannel" => self.flannel(subject),
             _ => {
+                if subject.plugin == "azure-vnet" {
+                    self.azure_vnet(subject);
+                }
                 self.ipam(subject);
                 self.policies(subject);
                 self.build(subject);
@@ -411,7 +415,7 @@ impl Linter<'_> {
         }
         match name {
             "host-local" => self.ranges(subject, ipam, &path),
-            "azure-vnet-ipam" => self.azure_environment(ipam, &path),
+            "azure-vnet-ipam" | "azure-vnet-ipamv6" => self.azure_environment(ipam, &path),
             _ => {}
         }
     }
@@ -432,14 +436,6 @@ impl Linter<'_> {
                 "set ipam, for example to {\"type\": \"host-local\", \"subnet\": \"10.244.1.0/24\", \"rangeStart\": \"10.244.1.3\"}",
             ),
             _ => {}
-        }
-    }
-
-    fn azure_environment(&mut self, ipam: &Node, path: &str) {
-        let Some(node) = ipam.get("environment") else { return };
-        let known = ["", "azure", "mas", "fileIpam", "null"];
-        if node.as_text().is_some_and(|text| !known.contains(&text)) {
-            self.error(node.at, format!("{path}.environment: {} is not supported", node.says()), "use one of azure, mas, fileIpam, null");
         }
     }
 

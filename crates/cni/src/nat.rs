@@ -2,18 +2,18 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use hcn::base::{Route, SchemaVersion};
+use hcn::Hcn;
+use hcn::base::SchemaVersion;
 use hcn::endpoint::Endpoint;
-use hcn::network::{Ipam, Network, NetworkType, Subnet};
+use hcn::network::{Ipam, Network, NetworkType};
 use hcn::policy::Policy;
 use hcn::policy::endpoint::{EndpointPolicyType, NatFlags};
-use hcn::{Hcn, HcnExt};
 use ipnet::IpNet;
 use serde_json::json;
 
 use crate::error::{Error, Result};
 use crate::hns::policy::{self, Policies};
-use crate::hns::{self, Hns, Mode, OWNER, Site, dns, endpoint, failed, network, report};
+use crate::hns::{self, Hns, Mode, OWNER, Site, dns, endpoint, network, report};
 use crate::object::{Object, quote};
 use crate::plugin::{Call, Plugin};
 use crate::result::{AddResult, Dns};
@@ -101,28 +101,21 @@ impl Mode for Nat {
         }
     }
 
-    fn network_to_use(&self, hcn: &dyn Hcn, call: &Call<'_>) -> Result<Network> {
-        if Flags::read(call)?.dual_stack {
-            return self.network(hcn, call);
-        }
-        match network::find(hcn, call.config.name())? {
-            Some(found) => Ok(found),
-            None => make_network(hcn, call),
+    fn network_to_use(&self, hcn: &dyn Hcn, call: &Call<'_>) -> Result<Option<Network>> {
+        match Flags::read(call)?.dual_stack {
+            true => self.network(hcn, call).map(Some),
+            false => network::find(hcn, call.config.name()),
         }
     }
 
-    fn check_network(&self, hcn: &dyn Hcn, call: &Call<'_>) -> Result<()> {
-        // One that is missing ADD would make, unless it is for both families.
-        match Flags::read(call)?.dual_stack {
-            true => self.network(hcn, call).map(|_| ()),
-            false => network::find(hcn, call.config.name()).map(|_| ()),
-        }
+    fn make_network(&self, hcn: &dyn Hcn, call: &Call<'_>, _lease: Option<&AddResult>) -> Result<Network> {
+        network::make(hcn, &new_network(call)?)
     }
 
     fn check_config(&self, call: &Call<'_>) -> Result<()> {
         network_type(call)?;
         configured_subnet(call)?;
-        network_policies(call)?;
+        policy::of_network(&call.config.root())?;
         policies(call, &Flags::read(call)?).map(|_| ())
     }
 
@@ -177,44 +170,18 @@ fn configured_subnet(call: &Call<'_>) -> Result<Option<(IpNet, IpAddr)>> {
     Ok(Some((subnet.trunc(), gateway.unwrap_or(next))))
 }
 
-fn make_network(hcn: &dyn Hcn, call: &Call<'_>) -> Result<Network> {
-    let name = call.config.name();
-    let subnets = configured_subnet(call)?.map(|(prefix, gateway)| Subnet {
-        ip_address_prefix: prefix.to_string(),
-        routes: vec![Route {
-            next_hop: gateway.to_string(),
-            destination_prefix: if gateway.is_ipv4() { "0.0.0.0/0" } else { "::/0" }.to_owned(),
-            ..Route::default()
-        }],
-        ..Subnet::default()
-    });
-    let wanted = Network {
+fn new_network(call: &Call<'_>) -> Result<Network> {
+    let subnet = configured_subnet(call)?.map(|(prefix, gateway)| network::subnet(prefix, gateway));
+    Ok(Network {
         owner: OWNER.to_owned(),
-        name: name.to_owned(),
+        name: call.config.name().to_owned(),
         network_type: network_type(call)?,
-        policies: network_policies(call)?,
+        policies: policy::of_network(&call.config.root())?,
         dns: dns::to_hcn(names(call)?),
-        ipams: subnets.map(|subnet| Ipam { subnets: vec![subnet], ..Ipam::default() }).into_iter().collect(),
+        ipams: subnet.map(|subnet| Ipam { subnets: vec![subnet], ..Ipam::default() }).into_iter().collect(),
         schema_version: SchemaVersion::v2(),
         ..Network::default()
-    };
-    match hcn.create_object(&wanted) {
-        Ok(made) => Ok(made),
-        // Somebody else, for another container, may have been faster.
-        Err(error) => network::find(hcn, name)?.ok_or_else(|| failed(format!("making the network {name:?}"), &error)),
-    }
-}
-
-/// `AdditionalArgs` that are for the network.
-fn network_policies(call: &Call<'_>) -> Result<Vec<Policy>> {
-    let arguments = call.config.root().objects("AdditionalArgs")?;
-    let mut policies = Vec::new();
-    for argument in &arguments {
-        if argument.text("name")?.eq_ignore_ascii_case("NetworkPolicy") {
-            policies.push(policy::read(argument)?);
-        }
-    }
-    Ok(policies)
+    })
 }
 
 /// How names are resolved. The Kubernetes namespace of the pod, if it is known, goes before the first domain of the configuration.

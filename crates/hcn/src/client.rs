@@ -102,6 +102,19 @@ impl Client {
         number("Major").zip(number("Minor")).ok_or_else(|| nonsense("the answer has no version"))
     }
 
+    /// Why the switch does not do what documents ask for; nothing if it does, or if there is none that should.
+    pub fn switch_failure(&self) -> Result<Option<String>> {
+        let switch = match self.request("GET", "/v2/switch", "") {
+            Ok(switch) => switch,
+            // An hnsd from before this question.
+            Err(Error::NotFound(_)) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let is = |key: &str| switch.get(key).and_then(Value::as_bool);
+        let cause = || switch.get("Cause").and_then(Value::as_str).unwrap_or("it does not say why").to_owned();
+        Ok((is("MovesPackets") == Some(true) && is("Available") == Some(false)).then(cause))
+    }
+
     /// Follows the service's events: those after number `since`, if they are still kept, else those from now on.
     pub fn events_since(&self, since: Option<u64>) -> Result<EventStream> {
         let path = since.map_or("/v2/events".to_owned(), |since| format!("/v2/events?since={since}"));

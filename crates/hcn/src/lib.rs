@@ -9,6 +9,7 @@
 //! * [`policy`]: what can be hung on them, each with its own settings type.
 //! * [`v1`]: the older view of the same objects, and the conversion between the two.
 //! * [`query`], [`modify`], [`event`]: how objects are found, changed and followed.
+//! * [`profile`]: what each Windows build has of all this.
 //! * [`error`]: every failure, with its HRESULT.
 //! * [`api`]: the trait [`Hcn`]; [`client`]: its implementation over hnsd's socket.
 
@@ -32,6 +33,7 @@ pub mod modify;
 pub mod namespace;
 pub mod network;
 pub mod policy;
+pub mod profile;
 pub mod query;
 pub mod route;
 pub mod v1;

@@ -18,7 +18,6 @@ pub mod compile;
 pub mod events;
 pub mod journal;
 pub mod machine;
-pub mod profile;
 pub mod reservation;
 pub mod service;
 pub mod switch;
@@ -36,4 +35,5 @@ mod view;
 mod writer;
 
 pub use build::Build;
+pub use hcn::profile;
 pub use service::{Options, Service};

@@ -269,6 +269,15 @@ impl Service {
         })
     }
 
+    /// Whether documents become true, and whether the switch that makes them so is there. It is asked, which may take a moment.
+    pub fn switch(&self) -> Value {
+        let moves_packets = self.world.switch.moves_packets();
+        match self.world.switch.instance() {
+            Ok(_) => json!({"MovesPackets": moves_packets, "Available": true}),
+            Err(error) => json!({"MovesPackets": moves_packets, "Available": false, "Cause": error.to_string()}),
+        }
+    }
+
     /// How many objects there are, by kind.
     pub fn metrics(&self) -> Value {
         let state = self.published.load();

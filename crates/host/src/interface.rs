@@ -1,5 +1,7 @@
 //! Every network interface of the machine that has an Ethernet address, up or not.
 
+use ipnet::IpNet;
+
 /// An interface by the name that people know it by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
@@ -7,17 +9,32 @@ pub struct Interface {
     pub name: String,
     /// Its Ethernet address.
     pub mac: [u8; 6],
+    /// Its addresses, each with the length of its subnet's prefix.
+    pub addresses: Vec<IpNet>,
 }
 
 /// All of them, in the system's order. Loopback has no Ethernet address.
 #[cfg(unix)]
 pub fn list() -> Vec<Interface> {
     let Ok(entries) = nix::ifaddrs::getifaddrs() else { return Vec::new() };
-    let interface = |entry: nix::ifaddrs::InterfaceAddress| {
+    let entries: Vec<nix::ifaddrs::InterfaceAddress> = entries.collect();
+    let interface = |entry: &nix::ifaddrs::InterfaceAddress| {
         let mac = entry.address.as_ref()?.as_link_addr()?.addr()?;
-        Some(Interface { name: entry.interface_name, mac })
+        let ours = entries.iter().filter(|other| other.interface_name == entry.interface_name);
+        Some(Interface { name: entry.interface_name.clone(), mac, addresses: ours.filter_map(network).collect() })
     };
-    entries.filter_map(interface).filter(|interface| interface.mac != [0; 6]).collect()
+    entries.iter().filter_map(interface).filter(|interface| interface.mac != [0; 6]).collect()
+}
+
+/// The address that an entry is about, if it is one of IP.
+#[cfg(unix)]
+fn network(entry: &nix::ifaddrs::InterfaceAddress) -> Option<IpNet> {
+    let ip = |storage: &Option<nix::sys::socket::SockaddrStorage>| -> Option<std::net::IpAddr> {
+        let storage = storage.as_ref()?;
+        let v4 = || storage.as_sockaddr_in().map(|address| address.ip().into());
+        v4().or_else(|| storage.as_sockaddr_in6().map(|address| address.ip().into()))
+    };
+    IpNet::with_netmask(ip(&entry.address)?, ip(&entry.netmask)?).ok()
 }
 
 /// All of them, in the system's order.
@@ -60,10 +77,40 @@ unsafe fn walk(first: *const windows_sys::Win32::NetworkManagement::IpHelper::IP
         let mac = adapter.PhysicalAddress.first_chunk::<6>().copied().unwrap_or_default();
         if adapter.PhysicalAddressLength == 6 && mac != [0; 6] {
             // SAFETY: the name is a text of 16-bit characters with a zero at its end.
-            interfaces.push(Interface { name: unsafe { text(adapter.FriendlyName) }, mac });
+            let name = unsafe { text(adapter.FriendlyName) };
+            // SAFETY: the list of addresses is part of the same memory.
+            let addresses = unsafe { networks(adapter.FirstUnicastAddress) };
+            interfaces.push(Interface { name, mac, addresses });
         }
     }
     interfaces
+}
+
+/// # Safety
+///
+/// The pointer is to a list of addresses that the system made, in memory that is still there.
+#[cfg(windows)]
+#[allow(unsafe_code)]
+unsafe fn networks(first: *const windows_sys::Win32::NetworkManagement::IpHelper::IP_ADAPTER_UNICAST_ADDRESS_LH) -> Vec<IpNet> {
+    use windows_sys::Win32::Networking::WinSock::{AF_INET, AF_INET6, SOCKADDR_IN, SOCKADDR_IN6};
+
+    let mut networks = Vec::new();
+    let mut next = first;
+    // SAFETY: the caller says that every element is there up to the null pointer at the end.
+    while let Some(entry) = unsafe { next.as_ref() } {
+        next = entry.Next;
+        let address = entry.Address.lpSockaddr;
+        // SAFETY: a socket address begins with its family, which says what the rest is.
+        let ip: Option<std::net::IpAddr> = match unsafe { address.as_ref() }.map(|address| address.sa_family) {
+            // SAFETY: as above.
+            Some(AF_INET) => Some(u32::from_be(unsafe { (*address.cast::<SOCKADDR_IN>()).sin_addr.S_un.S_addr }).to_be_bytes().into()),
+            // SAFETY: as above.
+            Some(AF_INET6) => Some(unsafe { (*address.cast::<SOCKADDR_IN6>()).sin6_addr.u.Byte }.into()),
+            _ => None,
+        };
+        networks.extend(ip.and_then(|ip| IpNet::new(ip, entry.OnLinkPrefixLength).ok()));
+    }
+    networks
 }
 
 /// # Safety

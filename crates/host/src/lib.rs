@@ -25,6 +25,8 @@ pub mod port;
 pub mod process_tree;
 #[cfg(unix)]
 pub mod resolver;
+#[cfg(any(unix, windows))]
+pub mod same_file;
 #[cfg(unix)]
 pub mod socket;
 #[cfg(target_os = "linux")]

@@ -1,6 +1,6 @@
 //! The Windows builds that hnsd can run as.
 
-use hns::profile::{self, Profile};
+use hcn::profile::{self, Profile};
 use serde_json::{Value, json};
 
 use crate::cli::ProfileVerb;

@@ -136,6 +136,26 @@ fn the_delegate_is_told_what_the_reference_tells_it() {
     assert_eq!((seen.0, seen.1.as_str(), seen.2.to_string()), (Command::Add, "c1 eth0", expected.to_owned()));
 }
 
+/// The delegate has a version even where this configuration has none; whoever asked gets the one that was asked for.
+#[test]
+fn results_are_of_the_version_that_was_asked_for() {
+    for (asked, told, printed) in [
+        (None, "0.2.0", "0.1.0"),
+        (Some("0.1.0"), "0.1.0", "0.1.0"),
+        (Some("0.2.0"), "0.2.0", "0.2.0"),
+        (Some("0.4.0"), "0.4.0", "0.4.0"),
+        (Some("1.1.0"), "1.1.0", "1.1.0"),
+    ] {
+        let bench = Bench::new(ENV);
+        let mut config = bench.config(json!({}));
+        config["cniVersion"] = asked.into();
+        let result = bench.call("ADD", "c1", &config).unwrap();
+        assert_eq!((&result["cniVersion"], result.get("ip4").is_some()), (&json!(printed), printed < "0.3.0"), "{asked:?}");
+        assert_eq!(bench.seen.lock().unwrap()[0].2["cniVersion"], told, "{asked:?}");
+        assert_eq!(bench.call("DEL", "c1", &config), Ok(Value::Null));
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn states_are_the_owners_alone() {

@@ -10,15 +10,15 @@ use hcn::policy::endpoint::EndpointPolicyType;
 use ipnet::IpNet;
 use serde_json::{Map, Value};
 
-use super::flow::{Mode, Site};
+use super::flow::{Mode, Site, endpoints_of};
 use super::namespace::Target;
-use super::{Hns, dns, endpoint, namespace, nic, version_one};
+use super::{Hns, dns, namespace, nic, version_one};
 use crate::error::{Error, Result};
 use crate::result::{AddResult, Interface, IpConfig};
 
 /// Fails with all that is different.
 pub(super) fn compare(hns: &Hns, mode: &dyn Mode, site: &Site<'_>, promised: &AddResult, version_one: bool) -> Result<()> {
-    let differences = match endpoint::find(&*site.hcn, &site.name)?.first() {
+    let differences = match endpoints_of(mode, &*site.hcn, site.call)?.first() {
         None => vec!["it is gone".to_owned()],
         Some(found) => {
             let mut differences = differences(mode, site, promised, found)?;

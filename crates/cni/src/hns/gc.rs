@@ -1,23 +1,20 @@
 //! GC: what is ours and belongs to no valid attachment.
 
-use std::collections::BTreeSet;
-
 use hcn::endpoint::Endpoint;
 use hcn::namespace::Namespace;
 use hcn::{Hcn, HcnExt};
 
+use super::flow::Mode;
 use super::{OWNER, endpoint, failed, namespace, network};
 use crate::config::Attachment;
 use crate::error::{Error, Result};
 
 /// Removes the endpoints of a network that we made for containers that are no longer valid, and namespace objects of ours that
 /// nothing is in. Goes on after failures, and tells them all.
-pub(super) fn collect(hcn: &dyn Hcn, network: &str, valid: &[Attachment]) -> Result<()> {
-    let valid: BTreeSet<&str> = valid.iter().map(|attachment| attachment.container_id.as_str()).collect();
+pub(super) fn collect(mode: &dyn Mode, hcn: &dyn Hcn, network: &str, valid: &[Attachment]) -> Result<()> {
     let mut failures: Vec<Error> = Vec::new();
     for endpoint in ours(hcn, network)? {
-        let is_stale = endpoint::sandbox_of(&endpoint, network).is_some_and(|sandbox| !valid.contains(sandbox));
-        if is_stale {
+        if mode.is_stale(&endpoint, network, valid) {
             failures.extend(endpoint::remove(hcn, &endpoint).err());
         }
     }

@@ -28,6 +28,6 @@ pub(super) fn take(call: &Call<'_>) -> Result<Option<AddResult>> {
 }
 
 /// Whatever half of them is left, the error to tell is the first one.
-fn give_back(call: &Call<'_>) {
+pub(super) fn give_back(call: &Call<'_>) {
     let _ = call.ipam(Command::Del);
 }

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use hcn::base::Route;
 use hcn::network::{Network, NetworkType, Subnet};
 use hcn::v1::network::HnsNetwork;
 use hcn::{Field, Guid, Hcn, HcnExt, Path};
@@ -45,6 +46,32 @@ fn prefix(subnet: &Subnet) -> Option<IpNet> {
 /// Whether the network has a subnet of a family.
 pub(crate) fn has_family(network: &Network, ipv4: bool) -> bool {
     network.subnets().filter_map(prefix).any(|prefix| prefix.addr().is_ipv4() == ipv4)
+}
+
+/// Whether an address can be one of the network's: it is in a subnet, or there are none to be in.
+pub(crate) fn has_room_for(network: &Network, address: IpAddr) -> bool {
+    let mut prefixes = network.subnets().filter_map(prefix).peekable();
+    prefixes.peek().is_none() || prefixes.any(|prefix| prefix.contains(&address))
+}
+
+/// The prefix of the first subnet of a family.
+pub(crate) fn prefix_of_family(network: &Network, ipv4: bool) -> Option<IpNet> {
+    network.subnets().filter_map(prefix).find(|prefix| prefix.addr().is_ipv4() == ipv4)
+}
+
+/// Makes a network, or finds the one that somebody else, for another container, was faster to make.
+pub(crate) fn make(hcn: &dyn Hcn, wanted: &Network) -> Result<Network> {
+    match hcn.create_object(wanted) {
+        Ok(made) => Ok(made),
+        Err(error) => find(hcn, &wanted.name)?.ok_or_else(|| failed(format!("making the network {:?}", wanted.name), &error)),
+    }
+}
+
+/// A subnet with its gateway.
+pub(crate) fn subnet(prefix: IpNet, gateway: IpAddr) -> Subnet {
+    let destination_prefix = if gateway.is_ipv4() { "0.0.0.0/0" } else { "::/0" }.to_owned();
+    let route = Route { next_hop: gateway.to_string(), destination_prefix, ..Route::default() };
+    Subnet { ip_address_prefix: prefix.to_string(), routes: vec![route], ..Subnet::default() }
 }
 
 /// The subnet that an address is in, else the first of its family.

@@ -147,8 +147,14 @@ fn exceptions_of(policy: &Policy) -> Option<(OutBoundNatSettings, Vec<String>)> 
     settings.destinations.is_empty().then_some((settings, exceptions))
 }
 
+/// Those of `AdditionalArgs` that are for a network that is made.
+pub(crate) fn of_network(root: &Object<'_>) -> Result<Vec<Policy>> {
+    let entries = root.objects("AdditionalArgs")?;
+    Policies::configured(&entries, "NetworkPolicy").map(|policies| policies.0)
+}
+
 /// The policy in an entry, in either schema.
-pub(crate) fn read(entry: &Object<'_>) -> Result<Policy> {
+fn read(entry: &Object<'_>) -> Result<Policy> {
     let path = entry.path("value");
     let value = entry.value("value").cloned().unwrap_or(Value::Null);
     let policy = FlatPolicy::read(value, &Path::Root).and_then(|policy| policy.to_v2(&Path::Root));

@@ -40,7 +40,7 @@ pub(crate) fn named(environment: &Environment, network: &Network, endpoint: &End
 }
 
 /// A NIC as Linux shows it.
-fn nic(environment: &Environment, endpoint: &Endpoint) -> Interface {
+pub(crate) fn nic(environment: &Environment, endpoint: &Endpoint) -> Interface {
     Interface {
         name: environment.ifname.clone(),
         mac: endpoint.mac_address.replace('-', ":").to_ascii_lowercase(),
@@ -49,7 +49,8 @@ fn nic(environment: &Environment, endpoint: &Endpoint) -> Interface {
     }
 }
 
-fn ips(network: &Network, endpoint: &Endpoint, interface: Option<i64>) -> Vec<IpConfig> {
+/// The addresses of an endpoint, of one of the interfaces or of none in particular.
+pub(crate) fn ips(network: &Network, endpoint: &Endpoint, interface: Option<i64>) -> Vec<IpConfig> {
     let ip = |address: IpAddr, length: u8| {
         let length = network::prefix_length(network, address).unwrap_or(length);
         let address = IpNet::new(address, length).ok()?;

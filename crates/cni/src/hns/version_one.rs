@@ -17,22 +17,26 @@ use crate::plugin::Call;
 use crate::result::AddResult;
 
 /// ADD.
-pub(super) fn add(mode: &dyn Mode, site: &Site<'_>) -> Result<AddResult> {
-    let container = &site.call.environment.container_id;
-    if let Some(found) = site.existing()? {
-        return match attach(&*site.hcn, found.id, container) {
+pub(super) fn add(mode: &dyn Mode, site: &Site<'_>, lease: Option<AddResult>) -> Result<AddResult> {
+    if lease.is_none()
+        && let Some(found) = site.existing(mode)?
+    {
+        return match attach(&*site.hcn, found.id, &site.call.environment.container_id) {
             Ok(()) | Err(hcn::Error::ComputeSystemNotFound(_)) => Ok(report(mode, site, &found)),
             Err(error) => Err(attaching(&site.name, &error)),
         };
     }
     if site.call.environment.namespace() != Netns::None {
+        if lease.is_some() {
+            ipam::give_back(site.call);
+        }
         return Err(Error::invalid_environment(format!(
             "CNI_NETNS is {:?}, but there is no endpoint {:?} to share",
             site.call.environment.netns, site.name
         ))
         .details("with an HCN namespace set apiVersion to 2; without, call ADD for the sandbox with CNI_NETNS=none first"));
     }
-    let lease = ipam::take(site.call)?;
+    let lease = lease.map_or_else(|| ipam::take(site.call), |lease| Ok(Some(lease)))?;
     let made = mode.endpoint(site, lease.as_ref()).and_then(|wanted| make(site, &wanted));
     made.map(|made| report(mode, site, &made)).map_err(|error| undo(site, error))
 }
@@ -104,16 +108,16 @@ fn request(container: &str) -> String {
 }
 
 /// DEL: a container that shares an endpoint is detached, a sandbox takes it along.
-pub(super) fn del(hcn: &dyn Hcn, call: &Call<'_>, name: &str) -> Result<()> {
-    for found in endpoint::find(hcn, name)? {
+pub(super) fn del(hcn: &dyn Hcn, call: &Call<'_>, endpoints: &[Endpoint]) -> Result<()> {
+    for found in endpoints {
         let detached = hcn.call("POST", &format!("/endpoints/{}/detach", found.id), &request(&call.environment.container_id));
         match (call.environment.namespace(), detached) {
             (Netns::Container(_), Err(error)) if !is_gone(&error) && !matches!(error, hcn::Error::ComputeSystemNotFound(_)) => {
-                return Err(failed(format!("detaching the endpoint {name:?}"), &error));
+                return Err(failed(format!("detaching the endpoint {:?}", found.name), &error));
             }
             (Netns::Container(_), _) => {}
             // Whoever could not be detached is detached by the deletion.
-            _ => endpoint::remove(hcn, &found)?,
+            _ => endpoint::remove(hcn, found)?,
         }
     }
     Ok(())

@@ -1,4 +1,5 @@
-//! `azure-vnet-ipam`: gives out the addresses that the cloud has assigned to the machine's interfaces.
+//! `azure-vnet-ipam` and `azure-vnet-ipamv6`: give out the addresses that the cloud has assigned to the machine's interfaces,
+//! the former those of IPv4, the latter those of IPv6.
 //!
 //! Which they are is told by the host agent, or a file. Who has which is kept in one file for the machine, in the shape
 //! and under the lock of the reference, so that either can take over. Different from the reference:
@@ -30,29 +31,51 @@ use store::{State, Store};
 /// Where names are resolved, on every machine of that cloud.
 const NAMESERVER: &str = "168.63.129.16";
 
-/// The plugin.
+/// Which of the two plugins it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Name {
+    /// `azure-vnet-ipam`.
+    Ipv4,
+    /// `azure-vnet-ipamv6`.
+    Ipv6,
+}
+
+/// One of the plugins.
 #[derive(Debug)]
 pub struct AzureVnetIpam {
+    name: Name,
     interfaces: fn() -> Vec<Interface>,
 }
 
-impl Default for AzureVnetIpam {
-    fn default() -> Self {
-        Self { interfaces: interface::list }
+impl AzureVnetIpam {
+    /// Under a name, on the machine that this is.
+    pub fn new(name: Name) -> Self {
+        Self::with_interfaces(name, interface::list)
+    }
+
+    /// Under a name, on a machine with these interfaces.
+    pub fn with_interfaces(name: Name, interfaces: fn() -> Vec<Interface>) -> Self {
+        Self { name, interfaces }
     }
 }
 
 impl Plugin for AzureVnetIpam {
     fn name(&self) -> &'static str {
-        "azure-vnet-ipam"
+        match self.name {
+            Name::Ipv4 => "azure-vnet-ipam",
+            Name::Ipv6 => "azure-vnet-ipamv6",
+        }
     }
 
     fn about(&self) -> &'static str {
-        "gives out the addresses that the cloud has assigned to this machine"
+        match self.name {
+            Name::Ipv4 => "gives out the IPv4 addresses that the cloud has assigned to this machine",
+            Name::Ipv6 => "gives out the IPv6 addresses that the cloud has assigned to this machine",
+        }
     }
 
     fn add(&self, call: &Call<'_>) -> Result<AddResult> {
-        let settings = Settings::read(call)?;
+        let settings = self.settings(call)?;
         self.with_fresh_state(&settings, |store, away| {
             let result = request(&mut store.state, &settings, away)?;
             store.save()?;
@@ -61,7 +84,7 @@ impl Plugin for AzureVnetIpam {
     }
 
     fn del(&self, call: &Call<'_>) -> Result<()> {
-        let Settings { wish, place, .. } = Settings::read(call)?;
+        let Settings { wish, place, .. } = self.settings(call)?;
         if !place.state.exists() {
             return Ok(());
         }
@@ -74,12 +97,12 @@ impl Plugin for AzureVnetIpam {
     }
 
     fn check(&self, call: &Call<'_>) -> Result<()> {
-        let Settings { wish, place, .. } = Settings::read(call)?;
+        let Settings { wish, place, .. } = self.settings(call)?;
         let mut store = Store::open(&place)?;
         let space = store.state.local();
         let held = space.held(&wish.container_id);
         let lost = |what: String| {
-            Error::internal(format!("azure-vnet-ipam: {what}"))
+            Error::internal(format!("{}: {what}", self.name()))
                 .details(format!("somebody changed {}; DEL and ADD the container again", place.state.display()))
         };
         if held.is_empty() {
@@ -100,7 +123,7 @@ impl Plugin for AzureVnetIpam {
     /// network, so that it is this network's only if the pool is.
     fn gc(&self, call: &Call<'_>) -> Result<()> {
         let valid = call.config.valid_attachments()?;
-        let Settings { wish, place, .. } = Settings::read(call)?;
+        let Settings { wish, place, .. } = self.settings(call)?;
         if !place.state.exists() {
             return Ok(());
         }
@@ -117,7 +140,7 @@ impl Plugin for AzureVnetIpam {
 
     fn status(&self, call: &Call<'_>) -> Result<()> {
         let unavailable = |error: Error| Error { code: Error::plugin_not_available("").code, ..error };
-        let settings = Settings::read(call).map_err(unavailable)?;
+        let settings = self.settings(call).map_err(unavailable)?;
         self.with_fresh_state(&settings, |store, away| {
             // Nobody takes the address; but that the state can be written is part of the answer.
             request(&mut store.state.clone(), &settings, away)?;
@@ -128,6 +151,10 @@ impl Plugin for AzureVnetIpam {
 }
 
 impl AzureVnetIpam {
+    fn settings(&self, call: &Call<'_>) -> Result<Settings> {
+        Settings::read(call, self.name == Name::Ipv6)
+    }
+
     /// Does something with the state after the source was asked. A source that is away is no obstacle by itself, since the
     /// state has what it said before; the error is there for whoever finds no address.
     fn with_fresh_state<T>(&self, settings: &Settings, work: impl FnOnce(&mut Store, Option<Error>) -> Result<T>) -> Result<T> {
@@ -143,6 +170,13 @@ impl AzureVnetIpam {
         };
         work(&mut store, away)
     }
+}
+
+/// The addresses that a host agent's list has for pods, by the interfaces that are here. The whole of what a source says goes
+/// this way, so that it can be tried without one.
+pub fn listed(xml: &str, here: &[Interface]) -> Result<Vec<IpAddr>> {
+    let pools = source::read(xml, here)?;
+    Ok(pools.values().flat_map(|pool| pool.addresses.keys()).filter_map(|address| address.parse().ok()).collect())
 }
 
 fn request(state: &mut State, settings: &Settings, away: Option<Error>) -> Result<AddResult> {

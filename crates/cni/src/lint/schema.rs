@@ -176,7 +176,8 @@ const PLUGINS: &[(&str, &[Key])] = &[
     ("azure-vnet", AZURE_VNET),
 ];
 
-const IPAMS: &[(&str, &[Key])] = &[("host-local", HOST_LOCAL), ("azure-vnet-ipam", AZURE_VNET_IPAM)];
+const IPAMS: &[(&str, &[Key])] =
+    &[("host-local", HOST_LOCAL), ("azure-vnet-ipam", AZURE_VNET_IPAM), ("azure-vnet-ipamv6", AZURE_VNET_IPAM)];
 
 /// The keys of a plugin of ours beside the standard ones.
 pub(super) fn plugin(name: &str) -> Option<&'static [Key]> {

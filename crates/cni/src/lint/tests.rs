@@ -353,3 +353,25 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_azure_vnet_refuses() {
+    let azure = |changes: Value| {
+        let mut config = json!({"type": "azure-vnet", "ipam": {"type": "azure-vnet-ipam"}});
+        config.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        plugin(config)
+    };
+    for mode in ["", "bridge", "tunnel", "l2-bridge", "l2-tunnel"] {
+        assert_eq!(azure(json!({"mode": mode, "multiTenancy": false})), [] as [&str; 0]);
+    }
+    for (changes, expected) in [
+        (json!({"mode": "transparent"}), "error mode: \"transparent\" is not supported"),
+        (json!({"multiTenancy": true}), "error multiTenancy: true is not supported"),
+        (json!({"ipv6Mode": "ipv6nat"}), "error ipv6Mode: \"ipv6nat\" is not supported"),
+        (json!({"executionMode": "v4swift"}), "error executionMode: \"v4swift\" is not supported"),
+        (json!({"ipam": {"type": "azure-cns"}}), "error ipam.type: \"azure-cns\" is not supported"),
+        (json!({"dns": {"nameservers": ["10.0.0.10"]}}), "error dns.search is missing beside the other"),
+    ] {
+        assert_eq!(azure(changes), [expected]);
+    }
+}

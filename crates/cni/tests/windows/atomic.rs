@@ -11,6 +11,7 @@ struct Scene {
     machine: Machine,
     config: Value,
     netns: String,
+    endpoint: &'static str,
 }
 
 fn scenes() -> Vec<fn() -> Scene> {
@@ -19,7 +20,12 @@ fn scenes() -> Vec<fn() -> Scene> {
         machine.network("L2Bridge", "net", &[("10.244.1.0/24", "10.244.1.1")]);
         let ipam = machine.host_local(&["10.244.1.0/24..10.244.1.10"]);
         let netns = machine.namespace();
-        Scene { config: json!({"cniVersion": "1.0.0", "type": "win-bridge", "name": "net", "apiVersion": 2, "ipam": ipam}), machine, netns }
+        Scene {
+            config: json!({"cniVersion": "1.0.0", "type": "win-bridge", "name": "net", "apiVersion": 2, "ipam": ipam}),
+            machine,
+            netns,
+            endpoint: "c1_net",
+        }
     };
     let linux = || {
         let machine = Machine::new();
@@ -32,6 +38,7 @@ fn scenes() -> Vec<fn() -> Scene> {
             config: json!({"cniVersion": "1.0.0", "type": "win-overlay", "name": "net", "apiVersion": 2, "loopbackDSR": true, "ipam": ipam}),
             machine,
             netns,
+            endpoint: "c1_net",
         }
     };
     let older = || {
@@ -42,6 +49,7 @@ fn scenes() -> Vec<fn() -> Scene> {
             config: json!({"cniVersion": "1.0.0", "type": "win-bridge", "name": "net", "ipam": ipam}),
             machine,
             netns: "none".to_owned(),
+            endpoint: "c1_net",
         }
     };
     let nat = || {
@@ -51,9 +59,21 @@ fn scenes() -> Vec<fn() -> Scene> {
         ipam["rangeStart"] = ipam["ranges"][0][0]["rangeStart"].take();
         ipam["ranges"] = Value::Null;
         let netns = machine.namespace();
-        Scene { config: json!({"cniVersion": "1.0.0", "type": "nat", "name": "net", "ipam": ipam}), machine, netns }
+        Scene { config: json!({"cniVersion": "1.0.0", "type": "nat", "name": "net", "ipam": ipam}), machine, netns, endpoint: "c1_net" }
     };
-    vec![bridge, linux, older, nat]
+    // The network is made with the address, and with another one if the first ADD failed in between.
+    let azure = || {
+        let machine = Machine::new();
+        let ipam = machine.host_local(&["10.240.0.0/16..10.240.0.10"]);
+        let netns = machine.namespace();
+        Scene {
+            config: json!({"cniVersion": "1.0.0", "type": "azure-vnet", "name": "net", "ipam": ipam}),
+            machine,
+            netns,
+            endpoint: "c1-eth0",
+        }
+    };
+    vec![bridge, linux, older, nat, azure]
 }
 
 impl Scene {
@@ -68,7 +88,7 @@ impl Scene {
     /// The container has one endpoint and one address, and they agree.
     fn assert_whole(&self, what: &str) {
         let leases = self.machine.leases("net");
-        let endpoint = self.machine.endpoint("c1_net");
+        let endpoint = self.machine.endpoint(self.endpoint);
         assert_eq!(self.machine.all(hcn::Kind::Endpoint).len(), 1, "{what}");
         assert_eq!(leases.len(), 1, "{what}");
         assert_eq!(endpoint["IpConfigurations"][0]["IpAddress"], leases[0].0.to_string(), "{what}");

@@ -6,7 +6,9 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use cni::azure_vnet::AzureVnet;
 use cni::hns::Hns;
+use cni::ipam::azure_vnet::{self, AzureVnetIpam};
 use cni::ipam::host_local::HostLocal;
 use cni::nat::{Name, Nat};
 use cni::win_bridge::WinBridge;
@@ -18,6 +20,7 @@ use hcn::{Guid, Hcn, Kind};
 use hns::machine::FakeMachine;
 use hns::switch::{Recorder, Switch};
 use hns::{Build, Options, Service};
+use host::interface::Interface;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -91,10 +94,22 @@ impl Hcn for Faulty {
     }
 }
 
+/// The interfaces of the machine, as its operating system shows them.
+fn interfaces() -> Vec<Interface> {
+    let interface = |name: &str, last: u8, addresses: &[&str]| Interface {
+        name: name.to_owned(),
+        mac: [0x00, 0x0d, 0x3a, 0, 0, last],
+        addresses: addresses.iter().map(|address| address.parse().unwrap()).collect(),
+    };
+    vec![interface("Ethernet", 1, &["10.240.0.4/16", "fd00:240::4/64"]), interface("Ethernet 2", 2, &["10.241.0.4/16"])]
+}
+
 /// The machine.
 pub(crate) struct Machine {
     pub(crate) hcn: Arc<Faulty>,
     pub(crate) state: TempDir,
+    /// What keeps the switch from working.
+    pub(crate) switch_failure: Arc<Mutex<Option<String>>>,
     registry: Registry,
 }
 
@@ -137,20 +152,24 @@ impl Machine {
         let machine = Arc::new(FakeMachine::with_ethernet());
         let service = Service::start(Options { state_dir: None, build, machine, switch }).unwrap();
         let hcn = Arc::new(Faulty { service, calls: AtomicUsize::new(0), fault: Mutex::new(Fault::Never) });
-        let connected = hcn.clone();
+        let switch_failure: Arc<Mutex<Option<String>>> = Arc::default();
+        let (connected, failure) = (hcn.clone(), switch_failure.clone());
         let hns = move || {
-            let connected = connected.clone();
-            Hns::new(move || Ok(connected.clone() as Arc<dyn Hcn>))
+            let (connected, failure) = (connected.clone(), failure.clone());
+            Hns::new(move || Ok(connected.clone() as Arc<dyn Hcn>)).with_switch(move || Ok(failure.lock().unwrap().clone()))
         };
         let registry = Registry::new(vec![
             Box::new(HostLocal),
+            Box::new(AzureVnetIpam::with_interfaces(azure_vnet::Name::Ipv4, interfaces)),
+            Box::new(AzureVnetIpam::with_interfaces(azure_vnet::Name::Ipv6, interfaces)),
+            Box::new(AzureVnet::with_interfaces(hns(), interfaces)),
             Box::new(WinBridge::new(hns())),
             Box::new(WinOverlay::new(hns())),
             Box::new(Nat::new(Name::Nat, hns())),
             Box::new(Nat::new(Name::SdnBridge, hns())),
             Box::new(Nat::new(Name::SdnOverlay, hns())),
         ]);
-        Self { hcn, state: TempDir::new().unwrap(), registry }
+        Self { hcn, state: TempDir::new().unwrap(), switch_failure, registry }
     }
 
     /// From now on calls of HNS fail so, counted from the next.
@@ -259,6 +278,29 @@ impl Machine {
             })
             .collect();
         json!({"type": "host-local", "dataDir": self.state.path(), "ranges": ranges, "routes": [{"dst": "0.0.0.0/0"}]})
+    }
+
+    /// `ipam` with azure-vnet-ipam, which the cloud has given these subnets and addresses on the interfaces with these numbers.
+    pub(crate) fn azure(&self, pools: &[(u8, &str, &[&str])]) -> Value {
+        let interface = |(number, prefix, addresses): &(u8, &str, &[&str])| {
+            let addresses: Vec<Value> = addresses.iter().map(|address| json!({"Address": address})).collect();
+            let subnets = json!([{"Prefix": prefix, "IPAddresses": addresses}]);
+            json!({"MacAddress": format!("000D3A00000{number}"), "IsPrimary": *number == 1, "IPSubnets": subnets})
+        };
+        let listed: Vec<Value> = pools.iter().map(interface).collect();
+        let file = self.state.path().join("interfaces.json");
+        fs::write(&file, json!({"Interfaces": listed}).to_string()).unwrap();
+        json!({"type": "azure-vnet-ipam", "environment": "fileIpam", "file": file, "stateDir": self.state.path()})
+    }
+
+    /// The addresses that azure-vnet-ipam has given out, with their containers.
+    pub(crate) fn azure_leases(&self) -> Vec<(String, String)> {
+        let Ok(text) = fs::read(self.state.path().join("azure-vnet-ipam.json")) else { return Vec::new() };
+        let state: Value = serde_json::from_slice(&text).unwrap();
+        let pools = state["IPAM"]["AddressSpaces"]["local"]["Pools"].as_object().into_iter().flatten();
+        let records = pools.flat_map(|(_, pool)| pool["Addresses"].as_object().into_iter().flatten());
+        let text = |record: &Value, key: &str| record[key].as_str().unwrap().to_owned();
+        records.filter(|(_, record)| record["InUse"] == true).map(|(_, record)| (text(record, "Addr"), text(record, "ID"))).collect()
     }
 
     /// Nothing of any container is there.

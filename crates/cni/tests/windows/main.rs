@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 mod atomic;
+mod azure;
 mod check;
 mod dead_callers;
 mod garbage;

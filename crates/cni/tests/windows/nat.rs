@@ -150,3 +150,17 @@ fn many_at_once_make_one_network() {
     assert_eq!(addresses.len(), PODS, "every address once");
     assert_eq!((machine.all(Kind::Network).len(), machine.all(Kind::Endpoint).len()), (1, PODS));
 }
+
+#[test]
+fn a_plugin_is_not_its_own_ipam() {
+    for kind in ["nat", "azure-vnet"] {
+        let machine = Machine::new();
+        let config = json!({"cniVersion": "1.1.0", "type": kind, "name": "net", "ipam": {"type": kind, "subnet": "10.244.1.0/24"}});
+        let netns = machine.namespace();
+        for command in ["ADD", "STATUS", "DEL"] {
+            let (_, message, details) = machine.call(command, &config, "c1", &netns).failure();
+            assert!(message.contains("is called by plugins that it has called itself") && !details.is_empty(), "{command}: {message}");
+        }
+        machine.assert_empty("net", kind);
+    }
+}

@@ -52,3 +52,18 @@ fn a_network_that_would_be_made_need_not_be_there() {
     machine.network("L2Bridge", "net", &[("10.244.1.0/24", "10.244.1.1")]);
     assert!(status(&machine, &config).succeeded);
 }
+
+#[test]
+fn a_switch_that_is_away_is_told() {
+    let machine = Machine::new();
+    machine.network("L2Bridge", "net", &[("10.244.1.0/24", "10.244.1.1")]);
+    for kind in ["win-bridge", "nat", "azure-vnet"] {
+        let mut config = bridge(&machine);
+        config["type"] = kind.into();
+        *machine.switch_failure.lock().unwrap() = Some("vswitchd does not answer".to_owned());
+        let (code, message, details) = status(&machine, &config).failure();
+        assert!(code == 50 && message.contains("vswitchd does not answer") && !details.is_empty(), "{kind}: {code} {message}");
+        *machine.switch_failure.lock().unwrap() = None;
+        assert!(status(&machine, &config).succeeded, "{kind}");
+    }
+}

@@ -91,6 +91,7 @@ fn router(service: Shared) -> Router {
         .route("/healthz", get(healthz))
         .route("/v2/features", get(async |State(service): State<Shared>| success(service.features())))
         .route("/v2/metrics", get(async |State(service): State<Shared>| success(service.metrics())))
+        .route("/v2/switch", get(switch))
         .route("/v2/events", get(events))
         .route("/v2/settled", get(async |State(service): State<Shared>| answer(service.begin_settle().await.map(|()| json!({})))))
         .route("/v2/containers/{id}", get(container))
@@ -114,6 +115,11 @@ async fn wrong_method(request: Request) -> Response {
 async fn healthz(State(service): State<Shared>) -> Response {
     let (major, minor) = service.build().version();
     success(json!({"Status": "ok", "Profile": service.build().profile.name, "Version": {"Major": major, "Minor": minor}}))
+}
+
+async fn switch(State(service): State<Shared>) -> Response {
+    let asked = tokio::task::spawn_blocking(move || service.switch());
+    answer(asked.await.map_err(|_| fault()))
 }
 
 /// The parameters of a URL, as far as calls have them.

@@ -19,6 +19,14 @@ fn the_older_interface_answers_under_its_own_paths() {
 }
 
 #[test]
+fn whether_there_is_a_switch_can_be_asked() {
+    let (_place, hnsd) = Hnsd::new();
+    let switch = hnsd.get("/v2/switch").ok().json();
+    assert_eq!((&switch["MovesPackets"], &switch["Available"]), (&false.into(), &true.into()), "{switch}");
+    assert_eq!(hnsd.client().switch_failure(), Ok(None), "there is none that should move packets");
+}
+
+#[test]
 fn an_object_is_made_found_changed_and_deleted() {
     let (_place, hnsd) = Hnsd::with_network();
     let made = hnsd.ask(&Request::post("/v2/endpoints", documents::endpoint("pod").to_string()));

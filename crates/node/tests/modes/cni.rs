@@ -25,20 +25,20 @@ use crate::program::program;
 const AT_ONCE: Duration = Duration::from_millis(900);
 
 /// A network configuration on a node, and the pods on it.
-struct Runtime<'a> {
-    node: &'a Node,
-    config: Value,
+pub(crate) struct Runtime<'a> {
+    pub(crate) node: &'a Node,
+    pub(crate) config: Value,
 }
 
 /// A container.
-struct Container {
-    place: Place,
+pub(crate) struct Container {
+    pub(crate) place: Place,
     id: String,
-    result: Value,
+    pub(crate) result: Value,
 }
 
 impl Container {
-    fn address(&self, v4: bool) -> IpAddr {
+    pub(crate) fn address(&self, v4: bool) -> IpAddr {
         let addresses = self.result["ips"].as_array().into_iter().flatten().filter_map(|ip| ip["address"].as_str());
         let address = addresses.filter_map(|address| address.split('/').next()).find(|address| address.contains('.') == v4);
         address.and_then(|address| address.parse().ok()).unwrap_or_else(|| panic!("no such address: {}", self.result))
@@ -62,7 +62,7 @@ impl<'a> Runtime<'a> {
     }
 
     /// Starts the plugin, and answers whether it succeeded and what it printed.
-    fn call(&self, command: &str, id: &str, config: &Value) -> (bool, Value) {
+    pub(crate) fn call(&self, command: &str, id: &str, config: &Value) -> (bool, Value) {
         let plugin = self.plugin();
         let start = || {
             let mut child = Command::new(&plugin)
@@ -95,7 +95,7 @@ impl<'a> Runtime<'a> {
         plugin
     }
 
-    fn add(&self, id: &str) -> Container {
+    pub(crate) fn add(&self, id: &str) -> Container {
         let place = Place::make(Path::new("/run/netns"), id);
         serve::start(&place);
         let (succeeded, result) = self.call("ADD", id, &self.config);
@@ -103,7 +103,7 @@ impl<'a> Runtime<'a> {
         Container { place, id: id.to_owned(), result }
     }
 
-    fn check(&self, container: &Container) -> Result<(), String> {
+    pub(crate) fn check(&self, container: &Container) -> Result<(), String> {
         let mut config = self.config.clone();
         config["prevResult"] = container.result.clone();
         match self.call("CHECK", &container.id, &config) {
@@ -112,7 +112,7 @@ impl<'a> Runtime<'a> {
         }
     }
 
-    fn del(&self, id: &str) {
+    pub(crate) fn del(&self, id: &str) {
         let (succeeded, error) = self.call("DEL", id, &self.config);
         assert!(succeeded, "{id}: {error}");
     }
@@ -123,7 +123,7 @@ impl<'a> Runtime<'a> {
         entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
     }
 
-    fn endpoints(&self) -> Vec<Endpoint> {
+    pub(crate) fn endpoints(&self) -> Vec<Endpoint> {
         self.node.client.objects(&[]).expect("the endpoints")
     }
 
@@ -272,7 +272,7 @@ fn without_daemons_add_is_to_be_tried_again_and_leaves_nothing() {
         world.nodes[0].start_hnsd(&[]);
         // hnsd keeps what it is told while the switch is away, but a pod cannot wait for that.
         world.nodes[0].vswitchd.take().expect("vswitchd runs").kill();
-        refused(&world);
+        assert_eq!(refused(&world), (false, json!(50)));
         world.nodes[0].start_vswitchd();
         let runtime = Runtime::new(world.one(), "win-bridge", "pods");
         assert_eq!(runtime.endpoints(), []);

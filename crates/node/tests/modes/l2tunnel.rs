@@ -13,7 +13,7 @@ use crate::harness::{MOMENT, Node, Pod, Sniffer, World, pings, run, tcp, udp};
 const BLOCKED: u16 = 2323;
 
 /// Puts a fabric where the bridge was: each node has a link to it, and so has the router.
-fn with_fabric(nodes: usize) -> (World, Daemon) {
+pub(crate) fn with_fabric(nodes: usize) -> (World, Daemon) {
     let world = World::new(nodes);
     world.underlay.ip("link add router type veth peer name inner");
     world.underlay.ip("link set inner master br0 up");

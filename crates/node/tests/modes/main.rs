@@ -6,6 +6,7 @@
 
 mod acl;
 mod cni;
+mod cni_azure;
 mod cnitool;
 mod container_proxy;
 mod dsr;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use cni::flannel::SubnetEnv;
 use cni::lint::{self, Build, Finding, Severity, Surroundings};
+use hcn::profile::{self, Defect, Feature, Limit};
 use serde_json::json;
 
 use crate::exit::{Exit, Failure};
@@ -29,7 +30,6 @@ pub(crate) struct CheckConfigArgs {
     #[arg(long, value_name = "FILE")]
     subnet_file: Option<PathBuf>,
     /// The Windows build whose limits hold; `transom profile list` has them
-    #[cfg(unix)]
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
 }
@@ -57,9 +57,7 @@ fn surroundings(args: &CheckConfigArgs) -> Result<Surroundings, Failure> {
     })
 }
 
-#[cfg(unix)]
 fn build(args: &CheckConfigArgs) -> Result<Build, Failure> {
-    use hns::profile::{self, Defect, Feature, Limit};
     let Some(name) = &args.profile else { return Ok(Build::default()) };
     let profile = profile::find(name).ok_or_else(|| {
         let known: Vec<&str> = profile::ALL.iter().map(|profile| profile.name).collect();
@@ -76,12 +74,6 @@ fn build(args: &CheckConfigArgs) -> Result<Build, Failure> {
         dual_stack: has(Feature::Ipv6DualStack),
         overlay_exceptions: !profile.defects.contains(&Defect::OverlayOutBoundNatExceptions),
     })
-}
-
-/// Builds are data of hnsd, which does not run here.
-#[cfg(not(unix))]
-fn build(_: &CheckConfigArgs) -> Result<Build, Failure> {
-    Ok(Build::default())
 }
 
 /// For people as a compiler prints them, so that editors find the place.

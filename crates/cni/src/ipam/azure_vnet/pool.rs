@@ -63,6 +63,8 @@ pub(super) struct Wish {
     pub(super) network: String,
     /// The pool; any if there is none.
     pub(super) pool: Option<String>,
+    /// The family of the pools, where none is named.
+    pub(super) ipv6: bool,
     /// The interface whose pools may be taken; any if it is empty.
     pub(super) master: String,
     /// The address; any if it is empty.
@@ -149,7 +151,8 @@ impl AddressSpace {
         let mut pools: Vec<(&String, &Pool)> = match &wish.pool {
             Some(id) => vec![self.pools.get_key_value(id).ok_or_else(|| Refusal::NoPool(id.clone()))?],
             None => {
-                self.pools.iter().filter(|(_, pool)| !pool.is_ipv6 && (wish.master.is_empty() || wish.master == pool.if_name)).collect()
+                let is_wanted = |pool: &Pool| pool.is_ipv6 == wish.ipv6 && (wish.master.is_empty() || wish.master == pool.if_name);
+                self.pools.iter().filter(|(_, pool)| is_wanted(pool)).collect()
             }
         };
         if pools.is_empty() {
@@ -269,6 +272,8 @@ mod tests {
         assert_eq!(request(&mut space, "c", Wish::default()), Ok("10.0.0.10".into()));
         let on = |master: &str| Wish { master: master.to_owned(), ..Wish::default() };
         assert_eq!(request(&mut space, "d", on("eth9")), Err(Refusal::NoPools));
+        assert_eq!(request(&mut space, "e", Wish { ipv6: true, ..Wish::default() }), Ok("fd00::9".into()));
+        assert_eq!(space.release(|_, record| record.id == "e"), 1);
         let of = |pool: &str| Wish { pool: Some(pool.to_owned()), ..Wish::default() };
         assert_eq!(request(&mut space, "d", of("fd00::/64")), Ok("fd00::9".into()));
         assert_eq!(request(&mut space, "d", of("10.9.0.0/24")), Err(Refusal::NoPool("10.9.0.0/24".into())));

@@ -29,7 +29,8 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    pub(super) fn read(call: &Call<'_>) -> Result<Self> {
+    /// For pools of IPv6, or of IPv4.
+    pub(super) fn read(call: &Call<'_>, ipv6: bool) -> Result<Self> {
         let missing = || Error::invalid_network_config("ipam is missing").details("set ipam.type to azure-vnet-ipam");
         let ipam = call.config.ipam()?.ok_or_else(missing)?;
         let space = ipam.text("addressSpace")?;
@@ -37,7 +38,7 @@ impl Settings {
             return Err(Error::unsupported_field(format!("ipam.addressSpace: there is no address space {}", quote(&space)))
                 .details("leave the key out; there is one, local"));
         }
-        Ok(Self { source: source(&ipam)?, place: place(&ipam)?, wish: wish(call, &ipam)? })
+        Ok(Self { source: source(&ipam)?, place: place(&ipam)?, wish: Wish { ipv6, ..wish(call, &ipam)? } })
     }
 }
 
@@ -77,6 +78,7 @@ fn wish(call: &Call<'_>, ipam: &Object<'_>) -> Result<Wish> {
         container_id: call.environment.container_id.clone(),
         network: call.config.name().to_owned(),
         pool,
+        ipv6: false,
         master: call.config.root().text("master")?,
         address: ipam.address("ipAddress")?.as_ref().map_or(String::new(), IpAddr::to_string),
     })

@@ -56,6 +56,11 @@ impl Source {
     }
 }
 
+/// The pools of a host agent's list.
+pub(super) fn read(xml: &str, here: &[Interface]) -> Result<BTreeMap<String, Pool>> {
+    pools(&read_xml(xml)?, here)
+}
+
 /// The pools of what is listed and here. The first that has a subnet keeps it.
 fn pools(listed: &[Listed], here: &[Interface]) -> Result<BTreeMap<String, Pool>> {
     let mut pools = BTreeMap::new();
@@ -224,7 +229,8 @@ mod tests {
         {"MacAddress":"000d3a6e1826","IPSubnets":[{"Prefix":"10.241.0.0/16","IPAddresses":[{"Address":"10.241.0.7"}]}]}]}"#;
 
     fn here() -> Vec<Interface> {
-        let interface = |name: &str, last| Interface { name: name.to_owned(), mac: [0x00, 0x0d, 0x3a, 0x6e, 0x18, last] };
+        let interface =
+            |name: &str, last| Interface { name: name.to_owned(), mac: [0x00, 0x0d, 0x3a, 0x6e, 0x18, last], addresses: Vec::new() };
         vec![interface("eth0", 0x25), interface("eth1", 0x26)]
     }
 

@@ -19,7 +19,7 @@ const XML: &str = r#"<Interfaces><Interface MacAddress="000D3A6E1825" IsPrimary=
     <IPAddress Address="10.240.0.6" IsPrimary="false"/></IPSubnet></Interface></Interfaces>"#;
 
 fn interfaces() -> Vec<Interface> {
-    vec![Interface { name: "eth0".to_owned(), mac: [0x00, 0x0d, 0x3a, 0x6e, 0x18, 0x25] }]
+    vec![Interface { name: "eth0".to_owned(), mac: [0x00, 0x0d, 0x3a, 0x6e, 0x18, 0x25], addresses: Vec::new() }]
 }
 
 /// A host agent that answers every request with this, on a thread that ends with the tests.
@@ -63,7 +63,7 @@ impl Bench {
         let variables =
             [("CNI_COMMAND", command), ("CNI_CONTAINERID", id), ("CNI_NETNS", "dummy"), ("CNI_IFNAME", "eth0"), ("CNI_PATH", "/x")];
         let read = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value));
-        let plugin = AzureVnetIpam { interfaces };
+        let plugin = AzureVnetIpam::with_interfaces(Name::Ipv4, interfaces);
         let outcome = dispatch(&plugin, &Registry::default(), &read, || Ok(config.to_string().into_bytes()));
         let answer: Value = serde_json::from_str(&outcome.stdout).unwrap_or_default();
         match outcome.exit_code {
