@@ -10,11 +10,15 @@ use crate::subject::{REFERENCE, Subject};
 /// What our plugins may take of the time of those they are compared with.
 const LIMIT: f64 = 0.5;
 
+/// Which of the times.
+type Way = fn(&Outcome) -> &Times;
+
 /// The report.
 pub(crate) fn print(subjects: &[Subject], outcomes: &[Outcome], options: &Options) -> String {
-    let ways: [(&str, fn(&Outcome) -> &Times); 2] = [("one by one", |outcome| &outcome.alone), ("together", |outcome| &outcome.together)];
+    let alone: Way = |outcome| &outcome.alone;
+    let together: Way = |outcome| &outcome.together;
     let mut rows = vec![row(&["ADD and DEL", "plugin", "p50 ms", "p99 ms", "ADD p50", "DEL p50", "p50 ratio", "p99 ratio", "verdict"])];
-    for (way, times) in ways {
+    for (way, times) in [("one by one", alone), ("together", together)] {
         let reference = times(&outcomes[REFERENCE]).both();
         for (subject, outcome) in subjects.iter().zip(outcomes) {
             rows.push(cells(way, subject.name, times(outcome), &reference));

@@ -29,6 +29,8 @@ pub(super) struct Attachment {
     index: u32,
     name: String,
     alias: String,
+    /// What it was given last.
+    plan: Option<NicPlan>,
     /// What proxies in the namespace take, while there is something.
     proxies: Option<Interceptions>,
 }
@@ -40,7 +42,7 @@ impl Attachment {
         let opened = namespace.run(|| open_within(&alias, asked));
         let (tap, netlink, link) = opened.map_err(|error| Error::io(format!("enter the namespace {}", endpoint.namespace), error))??;
         let namespace = namespace.try_clone().map_err(|error| Error::io(format!("hold the namespace {}", endpoint.namespace), error))?;
-        Ok(Self { tap, netlink, namespace, index: link.index, name: link.name, alias, proxies: None })
+        Ok(Self { tap, netlink, namespace, index: link.index, name: link.name, alias, plan: None, proxies: None })
     }
 
     /// The device.
@@ -48,8 +50,12 @@ impl Attachment {
         self.tap.nic()
     }
 
-    /// Gives the NIC its addresses, routes and MTU; what is right already is left alone.
+    /// Gives the NIC its addresses, routes and MTU; what is right already is left alone, and what others have changed since stays as long
+    /// as the same is asked for.
     pub(super) fn configure(&mut self, plan: &NicPlan) -> Result<(), Error> {
+        if self.plan.as_ref() == Some(plan) {
+            return Ok(());
+        }
         let route = |route: &NicRoute| Route { destination: route.destination, next_hop: route.next_hop, metric: u32::from(route.metric) };
         let config = VnicConfig {
             name: self.name.clone(),
@@ -61,7 +67,9 @@ impl Attachment {
             neighbours: Vec::new(),
             alias: Some(self.alias.clone()),
         };
-        Ok(vnic::configure(&self.netlink, self.index, &config)?)
+        vnic::configure(&self.netlink, self.index, &config)?;
+        self.plan = Some(plan.clone());
+        Ok(())
     }
 
     /// Leads connections by the NIC to proxies in its namespace: these, and no others any more.

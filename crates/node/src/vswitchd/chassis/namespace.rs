@@ -9,6 +9,7 @@ use hns::compile;
 use host::namespace;
 
 use super::Chassis;
+use super::endpoint::EndpointState;
 use crate::vswitchd::error::Error;
 
 /// A namespace that is there.
@@ -51,8 +52,8 @@ impl Chassis {
             }
         }
         self.namespaces.insert(id, NamespaceState { document, path, existed });
-        let waiting: Vec<Guid> =
-            self.endpoints.values().filter(|endpoint| endpoint.document.namespace == id).map(|endpoint| endpoint.document.id).collect();
+        let is_waiting = |endpoint: &&EndpointState| endpoint.document.namespace == id && !endpoint.is_attached_to(id);
+        let waiting: Vec<Guid> = self.endpoints.values().filter(is_waiting).map(|endpoint| endpoint.document.id).collect();
         waiting.into_iter().try_for_each(|endpoint| self.refresh_endpoint(endpoint))
     }
 
