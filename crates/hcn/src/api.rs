@@ -113,6 +113,12 @@ pub trait Hcn: Send + Sync {
     /// Follows the service's events from now on.
     fn events(&self) -> Result<Events>;
 
+    /// Makes an object and answers its document, in schema 2.
+    fn create_document(&self, kind: Kind, settings: &str) -> Result<Value> {
+        let id = self.create(kind, None, None, settings)?;
+        self.query(kind, id, &document::print(&Query::v2(&[])))
+    }
+
     /// Returns when everything is done that the service was asked for before, also by callers that have died since. Who takes up
     /// what a dead caller left must wait for this, or sees what is about to change. A service that answers in order has nothing
     /// to do.
@@ -162,8 +168,7 @@ objects! {
 pub trait HcnExt: Hcn {
     /// Makes an object and reads back what became of it.
     fn create_object<T: Object>(&self, document: &T) -> Result<T> {
-        let id = self.create(T::KIND, None, None, &document::print(document))?;
-        self.object(id)
+        T::read(self.create_document(T::KIND, &document::print(document))?, &Path::Root)
     }
 
     /// The object with this id.

@@ -218,6 +218,12 @@ impl Client {
     }
 }
 
+/// The id of a new object.
+fn id_of(document: &Value) -> Result<Guid> {
+    let id = document.get("ID").and_then(Value::as_str).unwrap_or_default();
+    parse_guid(id).ok_or_else(|| nonsense("the new object has no ID"))
+}
+
 impl Hcn for Client {
     fn enumerate(&self, kind: Kind, query: &str) -> Result<Vec<Guid>> {
         let ids = self.collection(kind, false, query)?;
@@ -230,9 +236,17 @@ impl Hcn for Client {
         let mut parameters = Parameters::of(&mut path);
         parameters.add_id("id", id);
         parameters.add_id("network", network);
-        let document = self.request("POST", &path, settings)?;
-        let id = document.get("ID").and_then(Value::as_str).unwrap_or_default();
-        parse_guid(id).ok_or_else(|| nonsense("the new object has no ID"))
+        id_of(&self.request("POST", &path, settings)?)
+    }
+
+    /// hnsd answers with the document at once.
+    fn create_document(&self, kind: Kind, settings: &str) -> Result<Value> {
+        let document = self.request("POST", &format!("/v2/{}", kind.collection()), settings)?;
+        match document.as_object().is_some_and(|fields| fields.len() > 1) {
+            true => Ok(document),
+            // An id alone is all that there is of an object that has gone meanwhile.
+            false => Err(kind.not_found(id_of(&document)?)),
+        }
     }
 
     fn query(&self, kind: Kind, id: Guid, query: &str) -> Result<Value> {

@@ -18,6 +18,9 @@ use super::error::Error;
 /// As much as one train of datagrams carries: what a tunnel sends of one large segment then goes in one call.
 const GSO_MAX: u32 = 61_000;
 
+/// The link by which programs of a namespace talk to each other.
+const LOOPBACK: &str = "lo";
+
 /// The largest number that is tried for a NIC's name.
 const NICS_MAX: u32 = 64;
 
@@ -36,13 +39,35 @@ pub(super) struct Attachment {
 }
 
 impl Attachment {
-    /// Takes up the endpoint's NIC in a namespace, or makes it, with a name if one is asked for.
-    pub(super) fn open(endpoint: &Endpoint, namespace: &Namespace, asked: Option<&str>) -> Result<Self, Error> {
-        let alias = endpoint.id.to_string();
-        let opened = namespace.run(|| open_within(&alias, asked));
-        let (tap, netlink, link) = opened.map_err(|error| Error::io(format!("enter the namespace {}", endpoint.namespace), error))??;
-        let namespace = namespace.try_clone().map_err(|error| Error::io(format!("hold the namespace {}", endpoint.namespace), error))?;
-        Ok(Self { tap, netlink, namespace, index: link.index, name: link.name, alias, plan: None, proxies: None })
+    /// Takes up the endpoint's NIC in a namespace, or makes it, and configures it. All of this is done by one thread in the namespace.
+    pub(super) fn open(endpoint: &Endpoint, namespace: &Namespace, plan: &NicPlan) -> Result<Self, Error> {
+        let held = namespace.try_clone().map_err(|error| Error::io(format!("hold the namespace {}", endpoint.namespace), error))?;
+        let opened = namespace.run(|| {
+            let mut opened = Self::open_within(held, endpoint.id.to_string(), plan.name.as_deref())?;
+            // What could not be configured does not stay.
+            opened.configure(plan).inspect_err(|_| opened.retire())?;
+            Ok(opened)
+        });
+        opened.map_err(|error| Error::io(format!("enter the namespace {}", endpoint.namespace), error))?
+    }
+
+    /// Takes up the NIC with an alias in the namespace of the calling thread, or makes it, with a name if one is asked for.
+    fn open_within(namespace: Namespace, alias: String, asked: Option<&str>) -> Result<Self, Error> {
+        let netlink = Netlink::open()?;
+        let links = netlink.links()?;
+        // Programs in it talk to themselves at 127.0.0.1, as everywhere.
+        if let Some(loopback) = links.iter().find(|link| link.name == LOOPBACK && !link.up) {
+            netlink.set_up(loopback.index)?;
+        }
+        let own = links.iter().find(|link| link.alias.as_deref() == Some(&alias));
+        let name = match own {
+            Some(own) => own.name.clone(),
+            None => free_name(&links, asked)?,
+        };
+        let tap = Tap::open(&name, TapOptions { persistent: true })?;
+        let link = netlink.link_by_name(&name)?.ok_or_else(|| Error::Message(format!("the NIC {name} has vanished from its namespace")))?;
+        netlink.set_alias(link.index, &alias)?;
+        Ok(Self { tap, netlink, namespace, index: link.index, name, alias, plan: None, proxies: None })
     }
 
     /// The device.
@@ -104,21 +129,6 @@ impl Attachment {
     pub(super) fn is_held_elsewhere(&self) -> bool {
         self.tap.is_shared()
     }
-}
-
-/// Takes up the NIC with an alias in the namespace of the calling thread, or makes it.
-fn open_within(alias: &str, asked: Option<&str>) -> Result<(Tap, Netlink, Link), Error> {
-    let netlink = Netlink::open()?;
-    let links = netlink.links()?;
-    let own = links.iter().find(|link| link.alias.as_deref() == Some(alias));
-    let name = match own {
-        Some(own) => own.name.clone(),
-        None => free_name(&links, asked)?,
-    };
-    let tap = Tap::open(&name, TapOptions { persistent: true })?;
-    let link = netlink.link_by_name(&name)?.ok_or_else(|| Error::Message(format!("the NIC {name} has vanished from its namespace")))?;
-    netlink.set_alias(link.index, alias)?;
-    Ok((tap, netlink, link))
 }
 
 /// The name that is asked for, or the first that nobody has.

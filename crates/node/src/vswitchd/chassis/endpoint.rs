@@ -126,18 +126,11 @@ impl Chassis {
                     self.held.remove(&(Kind::Namespace, document.namespace));
                     self.losses += 1;
                 }
-                let nic = Attachment::open(document, &opened?, plan.name.as_deref())?;
-                let port = self.switch.add_port(spec)?;
+                let mut nic = Attachment::open(document, &opened?, &plan)?;
+                nic.intercept(&proxied).inspect_err(|_| nic.retire())?;
+                let port = self.switch.add_port(spec).inspect_err(|_| nic.retire())?;
                 self.workers.attach(port, nic.nic());
                 state.attached = Some(Attached { port, namespace: document.namespace, nic });
-                let configured = state.attached.as_mut().map_or(Ok(()), |attached| {
-                    attached.nic.configure(&plan)?;
-                    attached.nic.intercept(&proxied)
-                });
-                if let Err(error) = configured {
-                    self.detach(document.id);
-                    return Err(error);
-                }
                 port
             }
         };

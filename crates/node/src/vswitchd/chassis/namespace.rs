@@ -46,8 +46,8 @@ impl Chassis {
                 false => namespace::create(&self.options.namespace_dir, &id.to_string()),
             };
             let namespace = namespace.map_err(|error| Error::io(format!("make the namespace {id}"), error))?;
-            if !self.namespaces.contains_key(&id) {
-                // Programs in it talk to themselves at 127.0.0.1, as everywhere.
+            // One that was there before is somebody else's until a NIC of ours comes.
+            if !existed && !self.namespaces.contains_key(&id) {
                 loopback_up(&namespace)?;
             }
         }
