@@ -8,11 +8,12 @@ mod bits;
 mod dimension;
 mod vector;
 
-use foldhash::HashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use ipnet::IpNet;
+use smallvec::SmallVec;
 use wire::{FlowId, Ip, MacAddress};
 
 use crate::condition::{AddressMatch, Conditions};
@@ -39,14 +40,17 @@ pub(crate) struct Ranked {
     pub(crate) rule: Arc<Rule>,
 }
 
+/// Rules that ask for the same, in order of precedence. Nearly always there is one, which then lies where it is looked for.
+type Bucket = SmallVec<[Ranked; 1]>;
+
 /// Rules by what they ask for.
 #[derive(Debug, Default)]
 pub(crate) struct Classifier {
     /// By length of the prefix, then by the prefix.
-    by_destination: BTreeMap<u8, HashMap<u128, Vec<Ranked>>>,
-    by_destination_mac: HashMap<MacAddress, Vec<Ranked>>,
-    by_vni: HashMap<u32, Vec<Ranked>>,
-    by_service: HashMap<(Ip, u8, u16), Vec<Ranked>>,
+    by_destination: BTreeMap<u8, HashMap<u128, Bucket>>,
+    by_destination_mac: HashMap<MacAddress, Bucket>,
+    by_vni: HashMap<u32, Bucket>,
+    by_service: HashMap<(Ip, u8, u16), Bucket>,
     rest: Vector,
     next_age: u64,
 }
@@ -108,7 +112,7 @@ fn shape(conditions: &Conditions) -> Shape {
 }
 
 /// Adds to a bucket, kept in order of precedence.
-fn put(bucket: &mut Vec<Ranked>, ranked: Ranked) {
+fn put(bucket: &mut Bucket, ranked: Ranked) {
     let at = bucket.partition_point(|other| other.rank < ranked.rank);
     bucket.insert(at, ranked);
 }
@@ -149,7 +153,7 @@ impl Classifier {
         self.forget_empty(&rule.spec.conditions);
     }
 
-    fn bucket(&mut self, conditions: &Conditions) -> Option<&mut Vec<Ranked>> {
+    fn bucket(&mut self, conditions: &Conditions) -> Option<&mut Bucket> {
         Some(match shape(conditions) {
             Shape::Destination(bits, address) => self.by_destination.entry(bits).or_default().entry(address).or_default(),
             Shape::DestinationMac(mac) => self.by_destination_mac.entry(mac).or_default(),
@@ -163,7 +167,7 @@ impl Classifier {
         match shape(conditions) {
             Shape::Destination(bits, address) => {
                 let Some(table) = self.by_destination.get_mut(&bits) else { return };
-                if table.get(&address).is_some_and(Vec::is_empty) {
+                if table.get(&address).is_some_and(|bucket| bucket.is_empty()) {
                     table.remove(&address);
                 }
                 if table.is_empty() {
@@ -191,7 +195,7 @@ impl Classifier {
         best
     }
 
-    fn buckets<'a>(&'a self, subject: &Subject, destination: Ip, protocol: u8, port: u16) -> impl Iterator<Item = &'a Vec<Ranked>> {
+    fn buckets<'a>(&'a self, subject: &Subject, destination: Ip, protocol: u8, port: u16) -> impl Iterator<Item = &'a Bucket> {
         let by_prefix = self.by_destination.iter().filter(move |(bits, _)| is_family(**bits, destination));
         let by_prefix = by_prefix.filter_map(move |(bits, table)| table.get(&(destination.0 & mask(*bits))));
         let by_mac = self.by_destination_mac.get(&subject.destination_mac);
@@ -201,8 +205,8 @@ impl Classifier {
     }
 }
 
-fn drop_empty<K: std::hash::Hash + Eq>(table: &mut HashMap<K, Vec<Ranked>>, key: &K) {
-    if table.get(key).is_some_and(Vec::is_empty) {
+fn drop_empty<K: std::hash::Hash + Eq>(table: &mut HashMap<K, Bucket>, key: &K) {
+    if table.get(key).is_some_and(|bucket| bucket.is_empty()) {
         table.remove(key);
     }
 }

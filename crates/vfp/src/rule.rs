@@ -10,15 +10,16 @@ use crate::condition::Conditions;
 
 /// A rule as it is to be.
 #[derive(Clone, Debug, PartialEq)]
+#[repr(C)]
 pub struct RuleSpec {
+    /// What happens to packets. It comes first because packets need it.
+    pub action: Action,
     /// What it is known by in its group.
     pub name: String,
     /// Its precedence: a lower number is looked at first. Among equals, the one that was there first.
     pub priority: u16,
     /// Which packets.
     pub conditions: Conditions,
-    /// What happens to them.
-    pub action: Action,
 }
 
 impl RuleSpec {
@@ -56,14 +57,15 @@ impl fmt::Display for Place {
     }
 }
 
-/// A rule in force, with its counters.
+/// A rule in force, with its counters. What packets need of it comes first, so that they touch one or two lines of memory.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Rule {
-    pub(crate) id: RuleId,
-    pub(crate) place: Place,
-    pub(crate) spec: RuleSpec,
     packets: AtomicU64,
     bytes: AtomicU64,
+    pub(crate) id: RuleId,
+    pub(crate) spec: RuleSpec,
+    pub(crate) place: Place,
 }
 
 impl Rule {
