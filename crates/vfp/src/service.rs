@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use smallvec::SmallVec;
 use wire::{FlowId, Ip};
 
 use crate::domain::DomainId;
@@ -89,8 +90,8 @@ impl Backend {
 /// Where a redirected connection may end.
 #[derive(Clone, Debug, Default)]
 pub struct Backends {
-    /// In order, each once.
-    list: Vec<Backend>,
+    /// In order, each once. Few of them lie with the service itself.
+    list: SmallVec<[Backend; 2]>,
     /// The winner of each slot, if there are so many backends that it is worth it.
     winners: Box<[u16]>,
 }
@@ -116,7 +117,7 @@ impl Backends {
         list.sort_unstable();
         list.dedup();
         let winners = if list.len() > FEW && u16::try_from(list.len()).is_ok() { winners(&list) } else { Box::default() };
-        Self { list, winners }
+        Self { list: list.into(), winners }
     }
 
     /// All of them, in order.
