@@ -56,13 +56,29 @@ impl Prefix {
 
     /// Runs a program and returns what it prints.
     pub(super) fn output(&self, exe: &Path, arguments: &[&str], limit: Duration) -> Result<String, String> {
+        match self.output_once(exe, arguments, limit) {
+            // Our programs say why they fail. Where not a word was said it is Wine that did not start one, which it now and then does
+            // not while what it left in the background goes.
+            Err((error, output)) if output.is_empty() => {
+                println!("{error}, without a word; once more");
+                self.output_once(exe, arguments, limit)
+            }
+            other => other,
+        }
+        .map_err(|(error, output)| format!("{error}\n{output}"))
+    }
+
+    /// What a program prints, or why it failed and what it had printed.
+    fn output_once(&self, exe: &Path, arguments: &[&str], limit: Duration) -> Result<String, (String, String)> {
         let mut output = String::new();
-        self.run(exe, arguments, limit, |line| {
+        let ran = self.run(exe, arguments, limit, |line| {
             output += line;
             output.push('\n');
-        })
-        .map_err(|error| format!("{error}\n{output}"))?;
-        Ok(output)
+        });
+        match ran {
+            Ok(_) => Ok(output),
+            Err(error) => Err((error, output)),
+        }
     }
 
     /// Runs the tests of some of our crates as Windows programs.
