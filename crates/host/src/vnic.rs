@@ -80,7 +80,7 @@ pub fn configure(netlink: &Netlink, index: u32, config: &VnicConfig) -> Result<(
     shape(netlink, &link, config)?;
     // A link that is up has its settings since it was set up.
     if !link.up {
-        settle(netlink, config)?;
+        apply_settings(netlink, config)?;
     }
     follow_addresses(netlink, index, &config.addresses)?;
     // The kernel takes neither routes nor IPv6 neighbours for a link that is down.
@@ -112,7 +112,7 @@ fn shape(netlink: &Netlink, link: &Link, config: &VnicConfig) -> Result<(), Netl
 }
 
 /// Settings of the link, all on one thread of its namespace.
-fn settle(netlink: &Netlink, config: &VnicConfig) -> Result<(), VnicError> {
+fn apply_settings(netlink: &Netlink, config: &VnicConfig) -> Result<(), VnicError> {
     let settings = || quiet_ipv6(&config.name).and_then(|()| honest_arp(&config.name));
     netlink.within(settings).and_then(|result| result).map_err(VnicError::Setting)
 }
