@@ -50,11 +50,18 @@ impl Ground {
         dist::build()?;
         step("build hnsd");
         shell::run(shell::cargo().args(["build", "-p", "transom"]))?;
+        let ground = Self::prepared()?;
+        make_directory(&ground.directory)?;
+        step("prepare Wine");
+        Prefix::prepare(&ground.directory)?;
+        Ok(ground)
+    }
+
+    /// What somebody has prepared.
+    fn prepared() -> Result<Self, String> {
         let target = dist::target_directory()?;
         let directory = target.join("interop");
-        make_directory(&directory)?;
-        step("prepare Wine");
-        let prefix = Prefix::prepare(&directory)?;
+        let prefix = Prefix::prepared(&directory);
         Ok(Self { directory, prefix, program: target.join("debug").join("transom") })
     }
 }

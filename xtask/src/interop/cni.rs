@@ -9,6 +9,8 @@ mod cases;
 mod compare;
 mod masks;
 mod record;
+mod reference;
+mod sandbox;
 mod subject;
 
 use std::fs;
@@ -24,14 +26,26 @@ use crate::{dist, shell};
 /// The variable with a text that the names of cases must have to be played.
 const ONLY: &str = "TRANSOM_CASES";
 
-/// Plays the whole table.
+/// Builds all plugins, and plays the whole table in a sandbox.
 pub(super) fn run() -> Result<(), String> {
+    if sandbox::is_inside() {
+        return play_all();
+    }
     if !dist::can_start("wine") || shell::output(shell::program("go").arg("version")).is_err() {
         return Err("wine and go are needed; install them, for example with `apt install wine64 golang-go`".to_owned());
     }
     let ground = Ground::prepare()?;
     step("build the reference's plugins, and install ours");
-    let troupe = Troupe::gather(&ground)?;
+    Troupe::gather(&ground)?;
+    ground.prefix.end()?;
+    sandbox::run_inside()
+}
+
+/// Plays the whole table, with nothing but the sandbox around.
+fn play_all() -> Result<(), String> {
+    sandbox::furnish()?;
+    let ground = Ground::prepared()?;
+    let troupe = Troupe::gathered(&ground);
     let directory = ground.directory.join("cni");
     // What an earlier run left is not of this one.
     let _ = fs::remove_dir_all(&directory);

@@ -20,7 +20,7 @@ pub(super) struct Prefix {
 impl Prefix {
     /// Makes the prefix unless it is there, and puts our DLLs where Windows has its own.
     pub(super) fn prepare(under: &Path) -> Result<Self, String> {
-        let prefix = Self { directory: under.join("prefix") };
+        let prefix = Self::prepared(under);
         if !prefix.directory.join("system.reg").exists() {
             make_directory(&prefix.directory)?;
             let mut said = String::new();
@@ -29,7 +29,7 @@ impl Prefix {
                 return Err(format!("Wine cannot make a prefix: {status}\n{said}"));
             }
         }
-        let system = prefix.directory.join("drive_c/windows/system32");
+        let system = prefix.drive_c().join("windows/system32");
         for dll in dist::dlls() {
             let (from, to) = (dist::directory().join(dll), system.join(dll));
             fs::copy(&from, &to).map_err(|error| format!("cannot copy {} to {}: {error}", from.display(), to.display()))?;
@@ -37,9 +37,26 @@ impl Prefix {
         Ok(prefix)
     }
 
+    /// The prefix that somebody has prepared.
+    pub(super) fn prepared(under: &Path) -> Self {
+        Self { directory: under.join("prefix") }
+    }
+
+    /// Ends what Wine keeps in the background, which would serve programs in other namespaces too.
+    pub(super) fn end(&self) -> Result<(), String> {
+        // It fails if there is nothing to end.
+        let _ = limited::run(self.command("wineserver").arg("--kill"), BOOT, |_| {})?;
+        limited::run(self.command("wineserver").arg("--wait"), BOOT, |_| {}).map(drop)
+    }
+
+    /// The drive C.
+    pub(super) fn drive_c(&self) -> PathBuf {
+        self.directory.join("drive_c")
+    }
+
     /// Tells the DLLs where hnsd is. A file and no variables, so that transom.exe too takes the way through the DLLs.
     pub(super) fn point_at(&self, hnsd: &Hnsd) -> Result<(), String> {
-        let directory = self.directory.join("drive_c/ProgramData/transom");
+        let directory = self.drive_c().join("ProgramData/transom");
         make_directory(&directory)?;
         let config = serde_json::json!({"Address": hnsd.address(), "TokenFile": windows_path(&hnsd.token_file())});
         fs::write(directory.join("hnsd.json"), config.to_string()).map_err(|error| format!("cannot write hnsd.json: {error}"))
@@ -106,8 +123,9 @@ impl Prefix {
     /// What a program needs around it to run in this prefix.
     fn surround<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command.env("WINEPREFIX", &self.directory).env("WINEARCH", "win64").env("WINEDEBUG", "-all");
-        // No dialogs about Mono and Gecko, and no desktop.
-        command.env("WINEDLLOVERRIDES", "mscoree,mshtml=").env_remove("DISPLAY");
+        // No dialogs about Mono and Gecko, and no desktop. Without wmic nobody knows when Windows was started; with it, services are
+        // started that keep the output of whoever asked open.
+        command.env("WINEDLLOVERRIDES", "mscoree,mshtml,wmic.exe=").env_remove("DISPLAY");
         // What these say is for programs outside.
         command.env_remove("TRANSOM_HNSD").env_remove("TRANSOM_TOKEN_FILE");
         command

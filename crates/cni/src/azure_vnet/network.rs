@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use hcn::base::SchemaVersion;
+use hcn::base::{Dns, SchemaVersion};
 use hcn::network::{Ipam, Network, NetworkFlags, Subnet};
 use hcn::policy::Policy;
 use hcn::policy::network::{NetAdapterNameSettings, NetworkPolicyType};
@@ -39,6 +39,8 @@ pub(super) fn draft(call: &Call<'_>, settings: &Settings, lease: Option<&AddResu
         // After a reboot the machine may have other interfaces and subnets, and no pod is left.
         flags: NetworkFlags::ENABLE_NON_PERSISTENT,
         policies,
+        // What the configuration says of all pods; what the runtime says of one is for its endpoint.
+        dns: Dns { server_list: call.config.dns()?.nameservers, ..Dns::default() },
         ipams: vec![Ipam { subnets, ..Ipam::default() }],
         schema_version: SchemaVersion::v2(),
         ..Network::default()

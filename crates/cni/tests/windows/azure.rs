@@ -88,6 +88,7 @@ fn the_first_pod_makes_the_network_and_all_get_addresses_of_the_cloud() {
     );
     let made = network(&machine);
     assert_eq!((&made["Name"], &made["Type"], &made["Flags"]), (&json!("azure"), &json!("L2Bridge"), &json!(8)));
+    assert_eq!(made["Dns"], json!({"ServerList": ["10.0.0.10", "168.63.129.16"]}));
     let subnet = &made["Ipams"][0]["Subnets"][0];
     assert_eq!(subnet["IpAddressPrefix"], "10.240.0.0/16");
     assert_eq!(subnet["Routes"], json!([{"NextHop": "10.240.0.1", "DestinationPrefix": "0.0.0.0/0"}]));

@@ -1,5 +1,9 @@
 //! The table: configurations, what is done with them, and where we differ on purpose.
 
+mod azure;
+mod flannel;
+mod nat;
+
 use serde_json::{Value, json};
 
 /// A command of CNI.
@@ -54,12 +58,33 @@ pub(super) struct Case {
     pub(super) networks: Vec<Value>,
     /// What CNI_NETNS is.
     pub(super) netns: Netns,
+    /// What CNI_ARGS is.
+    pub(super) arguments: &'static str,
+    /// What flanneld wrote.
+    pub(super) subnet: Option<&'static str>,
+    /// What the cloud says about this machine.
+    pub(super) interfaces: Option<Value>,
     pub(super) config: Value,
     pub(super) steps: Vec<Verb>,
     pub(super) intended: Vec<Intended>,
 }
 
 impl Case {
+    /// ADD, CHECK and DEL, in a namespace, where HNS has no network yet.
+    pub(super) fn new(name: &'static str, config: Value) -> Self {
+        Self {
+            name,
+            networks: Vec::new(),
+            netns: Netns::Namespace,
+            arguments: "",
+            subnet: None,
+            interfaces: None,
+            config,
+            steps: vec![Verb::Add, Verb::Check, Verb::Del],
+            intended: Vec::new(),
+        }
+    }
+
     fn steps(mut self, steps: &[Verb]) -> Self {
         self.steps = steps.to_vec();
         self
@@ -105,22 +130,21 @@ fn overlay(name: &'static str, more: Value) -> Case {
 }
 
 fn case(name: &'static str, plugin: &'static str, network: Value, more: Value) -> Case {
-    let ipam = ipam(json!({}));
-    let mut config = json!({"cniVersion": "1.0.0", "name": "pods", "type": plugin, "apiVersion": 2, "ipam": ipam});
+    let config = json!({"cniVersion": "1.0.0", "name": "pods", "type": plugin, "apiVersion": 2, "ipam": ipam(json!({}))});
+    Case::new(name, with(config, more)).networks(vec![network])
+}
+
+/// A document with more in it.
+fn with(mut document: Value, more: Value) -> Value {
     for (key, value) in more.as_object().into_iter().flatten() {
-        config[key] = value.clone();
+        document[key] = value.clone();
     }
-    let steps = vec![Verb::Add, Verb::Check, Verb::Del];
-    Case { name, networks: vec![network], netns: Netns::Namespace, config, steps, intended: Vec::new() }
+    document
 }
 
 /// Addresses by host-local.
 fn ipam(more: Value) -> Value {
-    let mut ipam = json!({"type": "host-local", "ranges": [range("10.244.1.0/24", "10.244.1.10")]});
-    for (key, value) in more.as_object().into_iter().flatten() {
-        ipam[key] = value.clone();
-    }
-    ipam
+    with(json!({"type": "host-local", "ranges": [range("10.244.1.0/24", "10.244.1.10")]}), more)
 }
 
 fn range(subnet: &str, start: &str) -> Value {
@@ -164,6 +188,7 @@ pub(super) fn everywhere() -> Vec<Intended> {
     let differs = |at, why| Intended { at, why, ours: None };
     vec![
         differs("*/endpoints/*/Owner", "GC removes what is ours and nothing else, so what is ours says so"),
+        differs("*/networks/*/Owner", "a network that was made says by whom"),
         differs("*/error/cniVersion", "the specification wants it"),
         differs("*/error/msg", "errors are told in our own words"),
         differs("*/error/details", "errors say what to do"),
@@ -181,6 +206,9 @@ pub(super) fn all() -> Vec<Case> {
     cases.extend(sandboxes());
     cases.extend(lives());
     cases.extend(mistakes());
+    cases.extend(nat::all());
+    cases.extend(flannel::all());
+    cases.extend(azure::all());
     cases
 }
 
@@ -321,6 +349,7 @@ pub(super) fn handovers() -> Vec<Case> {
     vec![
         bridge("bridge, handed over", json!({"runtimeConfig": runtime()})).steps(&steps),
         overlay("overlay, handed over", json!({"ipMasq": true})).steps(&steps),
+        flannel::on_overlay("flannel, handed over", json!({})).steps(&steps),
     ]
 }
 

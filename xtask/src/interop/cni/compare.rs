@@ -165,7 +165,6 @@ fn walk(at: &str, reference: &Value, ours: &Value, found: &mut Vec<Difference>) 
 mod tests {
     use serde_json::json;
 
-    use super::super::cases::Netns;
     use super::*;
 
     #[test]
@@ -189,7 +188,7 @@ mod tests {
         let passes = |at: Option<&'static str>, value: u32, ours: u32| {
             let listed = |at| Intended { at, why: "because", ours: Some(json!(value)) };
             let intended = at.into_iter().map(listed).collect();
-            let case = Case { name: "case", networks: Vec::new(), netns: Netns::Namespace, config: json!({}), steps: Vec::new(), intended };
+            let case = Case { intended, ..Case::new("case", json!({})) };
             let mut judge = Judge::new(Vec::new());
             judge.compare(&case, "ours", &record(0), &record(ours));
             judge.verdict(1).is_ok()

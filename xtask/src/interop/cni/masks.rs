@@ -6,8 +6,8 @@ use serde_json::Value;
 
 /// What the hardware addresses begin with that HNS chooses, for endpoints and for routers.
 const CHOSEN: [&str; 2] = ["00-15-5D-", "02-15-5D-"];
-/// The key of the time of a change.
-const TIME: &str = "LastUpdateTime";
+/// The keys of the times of changes, in HNS and in azure-vnet-ipam.
+const TIMES: [&str; 2] = ["LastUpdateTime", "TimeStamp"];
 const MAC: usize = 17;
 const GUID: usize = 36;
 
@@ -31,9 +31,11 @@ impl Masks {
         match value {
             Value::String(text) => Value::String(self.text(&text)),
             Value::Array(elements) => elements.into_iter().map(|element| self.document(element)).collect(),
-            Value::Object(entries) => {
-                entries.into_iter().filter(|(key, _)| key != TIME).map(|(key, value)| (key, self.document(value))).collect()
-            }
+            Value::Object(entries) => entries
+                .into_iter()
+                .filter(|(key, _)| !TIMES.contains(&key.as_str()))
+                .map(|(key, value)| (key, self.document(value)))
+                .collect(),
             other => other,
         }
     }

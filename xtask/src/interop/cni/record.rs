@@ -1,18 +1,28 @@
 //! What a command did: what it printed, and what there was afterwards.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
 use super::super::hnsd::Hnsd;
 use super::masks::Masks;
 
+/// Where plugins keep something.
+pub(super) struct Kept {
+    /// The directory of host-local.
+    pub(super) addresses: PathBuf,
+    /// The directory of flannel.
+    pub(super) delegates: PathBuf,
+    /// The file of azure-vnet-ipam.
+    pub(super) pools: PathBuf,
+}
+
 /// One command of a case.
 pub(super) struct Record {
     /// The command, and the how manieth of the case it was.
     pub(super) step: String,
-    /// `exit`, `result` or `error`, `endpoints`, `namespaces`, `networks` and `addresses`.
+    /// `exit`, `result` or `error`, `endpoints`, `namespaces`, `networks`, `addresses`, `delegates` and `pools`.
     pub(super) document: Value,
     /// What was printed, letter for letter but for what is masked.
     pub(super) text: String,
@@ -20,9 +30,10 @@ pub(super) struct Record {
 
 impl Record {
     /// Looks at everything after a command that printed `output`.
-    pub(super) fn take(step: String, exit: Option<i32>, output: &str, hnsd: &Hnsd, addresses: &Path) -> Result<Self, String> {
+    pub(super) fn take(step: String, exit: Option<i32>, output: &str, hnsd: &Hnsd, kept: &Kept) -> Result<Self, String> {
         let mut masks = Masks::default();
-        let mut document = json!({"exit": exit, "addresses": files(addresses)});
+        let mut document = json!({"exit": exit, "addresses": files(&kept.addresses), "delegates": files(&kept.delegates)});
+        document["pools"] = printed(&fs::read_to_string(&kept.pools).unwrap_or_default());
         for kind in ["network", "namespace", "endpoint"] {
             let mut objects = list(hnsd, kind)?;
             sort(&mut objects);
@@ -57,7 +68,7 @@ fn printed(output: &str) -> Value {
     }
 }
 
-/// The files of host-local with their content. Windows knows no `:` in names, so there `_` stands for it in IPv6 addresses.
+/// The files of host-local or flannel with their content. Windows knows no `:` in names, so there `_` stands for it in IPv6 addresses.
 fn files(directory: &Path) -> Value {
     let mut files = Map::new();
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {

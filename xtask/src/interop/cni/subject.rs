@@ -9,13 +9,14 @@ use serde_json::{Value, json};
 use super::super::hnsd::Hnsd;
 use super::super::{Ground, SHORT, limited, make_directory, wine};
 use super::cases::{Case, Netns, Verb};
-use super::record::Record;
+use super::record::{Kept, Record};
+use super::{reference, sandbox};
 use crate::{dist, shell};
 
-/// The reference's plugins, as packages of its Go module.
-const REFERENCE: [&str; 3] = ["main/windows/win-bridge", "main/windows/win-overlay", "ipam/host-local"];
 /// The container of all cases.
 const CONTAINER: &str = "c1";
+/// Where flannel keeps what it told other plugins.
+const DELEGATES: &str = "delegates";
 /// A namespace that nobody has made.
 const NOBODYS: &str = "00000000-0000-4000-8000-000000000001";
 
@@ -50,23 +51,22 @@ pub(super) struct Troupe<'a> {
 impl<'a> Troupe<'a> {
     /// Builds and installs them.
     pub(super) fn gather(ground: &'a Ground) -> Result<Self, String> {
-        let troupe = Self { ground, directory: ground.directory.join("plugins") };
+        let troupe = Self::gathered(ground);
         // What is installed is linked to the program that installs, and Windows replaces no program that runs.
         let _ = fs::remove_dir_all(&troupe.directory);
         for subject in [Subject::Reference, Subject::Linux, Subject::Windows] {
             make_directory(&troupe.of(subject))?;
         }
-        for plugin in REFERENCE {
-            let mut go = shell::program("go");
-            go.current_dir(shell::root().join("interop")).envs([("GOOS", "windows"), ("GOARCH", "amd64"), ("CGO_ENABLED", "0")]);
-            let package = format!("github.com/containernetworking/plugins/plugins/{plugin}");
-            // The separator at the end says that it is a directory.
-            shell::run(go.args(["build", "-o"]).arg(troupe.of(Subject::Reference).join("")).arg(package))?;
-        }
+        reference::build(&troupe.of(Subject::Reference))?;
         shell::output(Command::new(&ground.program).args(["cni", "install"]).arg(troupe.of(Subject::Linux)))?;
         let into = wine::windows_path(&troupe.of(Subject::Windows));
         ground.prefix.output(&dist::directory().join("transom.exe"), &["cni", "install", &into], SHORT)?;
         Ok(troupe)
+    }
+
+    /// Those that somebody has gathered.
+    pub(super) fn gathered(ground: &'a Ground) -> Self {
+        Self { ground, directory: ground.directory.join("plugins") }
     }
 
     fn of(&self, subject: Subject) -> PathBuf {
@@ -76,6 +76,7 @@ impl<'a> Troupe<'a> {
     /// An HNS in which only the network of a case and the namespace of its container are there.
     pub(super) fn stage(&'a self, case: &Case, directory: &Path) -> Result<Stage<'a>, String> {
         make_directory(directory)?;
+        sandbox::forget_addresses()?;
         let hnsd = Hnsd::start(&self.ground.program, directory)?;
         self.ground.prefix.point_at(&hnsd)?;
         let create = |kind: &str, document: &Value| {
@@ -119,28 +120,54 @@ pub(super) struct Stage<'a> {
 impl Stage<'_> {
     /// Plays the case and records every step. Who does a step is asked for each.
     pub(super) fn play(&self, case: &Case, who: impl Fn(usize) -> Subject) -> Result<Vec<Record>, String> {
-        let addresses = self.directory.join("addresses");
-        let mut config = case.config.clone();
-        if config.get("ipam").is_some() {
-            // Without a drive it is the same path under Wine, whose current drive is this system's root.
-            config["ipam"]["dataDir"] = json!(addresses);
-        }
-        let addresses = addresses.join(config["name"].as_str().unwrap_or_default());
+        let mut config = self.furnish(case)?;
         let mut records = Vec::new();
         for (index, verb) in case.steps.iter().enumerate() {
             let step = format!("{}-{}", index + 1, verb.name());
-            let (exit, output) = self.call(who(index), &step, *verb, &config)?;
+            let (exit, output) = self.call(who(index), &step, *verb, &config, case.arguments)?;
             if *verb == Verb::Add && exit == Some(0) {
                 config["prevResult"] = serde_json::from_str(&output).map_err(|error| format!("{step} printed {output:?}: {error}"))?;
             }
-            records.push(Record::take(step, exit, &output, &self.hnsd, &addresses)?);
+            records.push(Record::take(step, exit, &output, &self.hnsd, &self.kept(case))?);
         }
         Ok(records)
     }
 
+    /// Writes the files that the case's plugin reads, and gives its configuration with the places of those it writes.
+    fn furnish(&self, case: &Case) -> Result<Value, String> {
+        let mut config = case.config.clone();
+        let file = |name: &str| self.directory.join(name);
+        if let Some(subnet) = case.subnet {
+            // Without a drive it is the same path under Wine, whose current drive is this system's root.
+            config["subnetFile"] = json!(file("subnet.env"));
+            config["dataDir"] = json!(file(DELEGATES));
+            write(&file("subnet.env"), subnet)?;
+        }
+        if let Some(interfaces) = &case.interfaces {
+            let elsewhere = self.troupe.ground.prefix.drive_c().join("k");
+            make_directory(&elsewhere)?;
+            for place in [file("interfaces.json"), elsewhere.join("interfaces.json")] {
+                write(&place, &interfaces.to_string())?;
+            }
+            // The reference knows no such keys: it reads the second file, and keeps its own where it is called.
+            config["ipam"]["file"] = json!(file("interfaces.json"));
+            config["ipam"]["stateDir"] = json!(self.directory);
+        }
+        Ok(config)
+    }
+
+    /// Where plugins keep something.
+    fn kept(&self, case: &Case) -> Kept {
+        Kept {
+            addresses: Path::new(sandbox::ADDRESSES).join(case.config["name"].as_str().unwrap_or_default()),
+            delegates: self.directory.join(DELEGATES),
+            pools: self.directory.join("azure-vnet-ipam.json"),
+        }
+    }
+
     /// Calls a plugin as a runtime does. What goes in and what comes out stays in files, for people and because what Wine leaves
     /// in the background would keep a pipe open.
-    fn call(&self, subject: Subject, step: &str, verb: Verb, config: &Value) -> Result<(Option<i32>, String), String> {
+    fn call(&self, subject: Subject, step: &str, verb: Verb, config: &Value, arguments: &str) -> Result<(Option<i32>, String), String> {
         let file = |what: &str| self.directory.join(format!("{step}.{what}"));
         let mut config = config.clone();
         if verb == Verb::Add {
@@ -152,7 +179,7 @@ impl Stage<'_> {
         let plugin = config["type"].as_str().unwrap_or_default();
         let mut command = self.command(subject, plugin);
         command.env("CNI_COMMAND", verb.name()).env("CNI_CONTAINERID", CONTAINER).env("CNI_IFNAME", "eth0");
-        command.env("CNI_NETNS", &self.netns).current_dir(&self.directory);
+        command.env("CNI_NETNS", &self.netns).env("CNI_ARGS", arguments).current_dir(&self.directory);
         command.stdin(open).stdout(create(&file("out"))?).stderr(create(&file("err"))?);
         let status = limited::wait(&mut command, SHORT)?;
         let output = fs::read_to_string(file("out")).map_err(|error| format!("cannot read what {plugin} printed: {error}"))?;

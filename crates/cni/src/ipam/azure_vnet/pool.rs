@@ -140,7 +140,10 @@ impl AddressSpace {
     pub(super) fn request(&mut self, wish: &Wish) -> Result<(&Pool, String), Refusal> {
         let (pool, address) = self.choose(wish)?;
         let pool = self.pools.get_mut(&pool).ok_or(Refusal::NoPools)?;
-        pool.ref_count = pool.ref_count.max(1);
+        if wish.pool.is_none() {
+            // The reference counts whom it chose the pool for, and chooses only among those that nobody counts in.
+            pool.ref_count = pool.ref_count.max(1);
+        }
         let record = pool.addresses.get_mut(&address).ok_or(Refusal::NoAddress)?;
         *record = Record { id: wish.container_id.clone(), addr: address.clone(), in_use: true, network: wish.network.clone() };
         Ok((pool, address))
