@@ -143,7 +143,7 @@ impl Server {
         let api = self.front.api.clone();
         let controllers = controller::start(&api);
         http::serve(self.listener, self.tls, self.front, stop).await;
-        controllers.abort();
+        drop(controllers);
         _ = tokio::task::spawn_blocking(move || api.store.stop()).await;
     }
 }

@@ -24,7 +24,7 @@ pub(crate) use list::{ListOptions, Listed, Pages, list};
 pub(crate) use patch::patch;
 pub(crate) use read::get;
 pub(crate) use scale::scale_of;
-pub(crate) use update::{Part, replace_in, update};
+pub(crate) use update::{Part, update};
 pub(crate) use watch::{Render, WatchOptions, Watcher};
 
 /// What operations work on.

@@ -44,6 +44,16 @@ impl Draft {
         self.state.get(key).cloned().ok_or_else(|| Failure::not_found(resource, &key.name))
     }
 
+    /// Runs a part of an operation that may fail by itself, leaving no trace then.
+    pub(crate) fn attempt<T>(&mut self, operation: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let mark = self.mark();
+        let outcome = operation(self);
+        if outcome.is_err() {
+            self.go_back(mark);
+        }
+        outcome
+    }
+
     /// Puts a document in, as a new object or in place of the one there. Returns what is stored now.
     pub(crate) fn put(&mut self, resource: &Resource, key: &Key, mut document: Value) -> Result<Arc<Stored>> {
         let previous = self.state.get(key).cloned();

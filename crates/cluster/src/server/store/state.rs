@@ -82,7 +82,6 @@ pub(crate) struct State {
     claims: OrdMap<Box<str>, Key>,
     uids: OrdMap<Box<str>, Key>,
     dependents: OrdMap<(Box<str>, Key), ()>,
-    counts: OrdMap<u8, usize>,
     histories: OrdMap<u8, History>,
     /// Nothing is known of what happened up to here.
     floor: u64,
@@ -130,11 +129,6 @@ impl State {
         self.objects.values()
     }
 
-    /// How many objects a resource has, in all namespaces.
-    pub(crate) fn count(&self, storage: u8) -> usize {
-        self.counts.get(&storage).copied().unwrap_or_default()
-    }
-
     /// The objects of a resource in a Kubernetes namespace, or in all, in order, those after a key.
     pub(crate) fn list(&self, resource: &Resource, namespace: Option<&str>, after: Option<Key>) -> impl Iterator<Item = &Arc<Stored>> {
         let first = Key { storage: resource.storage, namespace: namespace.unwrap_or_default().into(), name: "".into() };
@@ -178,7 +172,6 @@ impl State {
             self.dependents.insert((owner.clone(), key.clone()), ());
         }
         self.uids.insert(stored.uid.clone(), key.clone());
-        *self.counts.entry(key.storage).or_default() += 1;
         self.objects.insert(key.clone(), stored);
     }
 
@@ -191,6 +184,5 @@ impl State {
             self.dependents.remove(&(owner.clone(), key.clone()));
         }
         self.uids.remove(&stored.uid);
-        *self.counts.entry(key.storage).or_default() -= 1;
     }
 }
