@@ -25,6 +25,7 @@ mod patch;
 mod query;
 mod resource;
 mod route;
+mod schema;
 mod selector;
 mod setup;
 mod status;

@@ -4,10 +4,11 @@ use serde_json::{Map, Value};
 
 use super::document::read_json;
 use super::resource::Resource;
+use super::schema;
 use super::status::{Failure, Result};
 
 /// The forms a document may come in.
-const FORMS: &str = "application/json, application/yaml";
+const FORMS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 /// A document as a client sent it, and what was odd about it.
 #[derive(Debug)]
@@ -26,6 +27,7 @@ pub(crate) fn read(media_type: &str, bytes: &[u8]) -> Result<Body> {
             let document = serde_norway::from_slice(bytes).map_err(|error| malformed(error.to_string()))?;
             (document, Vec::new())
         }
+        "application/vnd.kubernetes.protobuf" => (schema::protobuf::read(bytes).map_err(malformed)?, Vec::new()),
         _ => {
             let message = format!("the body of the request was in an unknown format - accepted media types include: {FORMS}");
             return Err(Failure::unsupported_media_type(message));
@@ -53,7 +55,8 @@ pub(crate) fn check(resource: &Resource, document: &mut Value) -> Result<()> {
             _ => {}
         }
     }
-    check_metadata(&map["metadata"]).map_err(cannot)
+    check_metadata(&map["metadata"]).map_err(cannot)?;
+    schema::conform(&schema::message_of(resource), document).map_err(cannot)
 }
 
 fn check_type(resource: &Resource, map: &mut Map<String, Value>) -> Result<()> {
@@ -87,8 +90,7 @@ fn check_metadata(metadata: &Value) -> Result<(), String> {
             return Err(format!("metadata.{key} must be a map of strings"));
         }
     }
-    let lists: [(&str, fn(&Value) -> bool); 2] = [("finalizers", Value::is_string), ("ownerReferences", Value::is_object)];
-    for (key, is_sound) in lists {
+    for (key, is_sound) in [("finalizers", Value::is_string as fn(&Value) -> bool), ("ownerReferences", Value::is_object)] {
         if at(key).is_some_and(|value| !value.as_array().is_some_and(|list| list.iter().all(is_sound))) {
             return Err(format!("metadata.{key} must be a list of what belongs there"));
         }
@@ -96,21 +98,9 @@ fn check_metadata(metadata: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Drops what no document of a resource has at its top.
-pub(crate) fn prune(resource: &Resource, document: &mut Value) {
-    if let Value::Object(map) = document {
-        map.retain(|key, _| is_known(resource, key));
-    }
-}
-
-fn is_known(resource: &Resource, key: &str) -> bool {
-    ["kind", "apiVersion", "metadata"].contains(&key) || resource.top_level.contains(&key)
-}
-
 /// Applies `fieldValidation`: what is odd is refused, told, or ignored.
 pub(crate) fn judge(resource: &Resource, body: &Body, level: &str) -> Result<Vec<String>> {
-    let keys = body.document.as_object().into_iter().flat_map(Map::keys);
-    let unknown = keys.filter(|key| !is_known(resource, key)).map(|key| format!("unknown field {key:?}"));
+    let unknown = schema::unknown(&schema::message_of(resource), &body.document).into_iter().map(|path| format!("unknown field {path:?}"));
     let findings: Vec<String> = unknown.chain(body.warnings.iter().cloned()).collect();
     match level {
         "Strict" if !findings.is_empty() => {

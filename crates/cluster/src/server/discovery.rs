@@ -6,7 +6,7 @@ use super::resource::{ALL, Resource};
 use super::status::{Failure, Result};
 
 /// The version of Kubernetes whose behaviour is followed.
-pub(crate) const MINOR: u32 = 34;
+pub(crate) const MINOR: u32 = 37;
 
 /// `/version`
 pub(crate) fn version() -> Value {

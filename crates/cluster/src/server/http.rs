@@ -134,13 +134,13 @@ impl Front {
         let api = &self.api;
         let query = &call.query;
         let is_one = target.name.is_some();
-        match &call.method {
-            &Method::POST if !is_one => {
+        match call.method {
+            Method::POST if !is_one => {
                 let (body, warnings) = self.read_document(call, target, bytes)?;
                 Ok((operation::create(api, target, query, body).await?, warnings))
             }
-            &Method::POST => Ok((self.act_on_pod(call, target, bytes).await?, Vec::new())),
-            &Method::PUT if is_one => {
+            Method::POST => Ok((self.act_on_pod(call, target, bytes).await?, Vec::new())),
+            Method::PUT if is_one => {
                 let part = Part::of(target).ok_or_else(Failure::no_such_path)?;
                 let (body, warnings) = match part {
                     Part::Scale => (body::read(&call.content_type, bytes)?, Vec::new()),
@@ -148,20 +148,19 @@ impl Front {
                 };
                 Ok((operation::update(api, target, part, query, body).await?, warnings))
             }
-            &Method::PATCH if is_one => {
+            Method::PATCH if is_one => {
                 let part = Part::of(target).filter(|part| *part != Part::Finalize).ok_or_else(Failure::no_such_path)?;
                 let patch = Patch::read(&call.content_type, bytes)?;
                 Ok((operation::patch(api, target, part, query, patch).await?, Vec::new()))
             }
-            &Method::DELETE if target.subresource.is_none() => Ok((self.delete(call, target, bytes).await?, Vec::new())),
+            Method::DELETE if target.subresource.is_none() => Ok((self.delete(call, target, bytes).await?, Vec::new())),
             _ => Err(Failure::method_not_allowed()),
         }
     }
 
     fn read_document(&self, call: &Call, target: &Target, bytes: &[u8]) -> Result<(body::Body, Vec<String>)> {
-        let mut body = body::read(&call.content_type, bytes)?;
+        let body = body::read(&call.content_type, bytes)?;
         let warnings = body::judge(target.resource, &body, call.query.get("fieldValidation"))?;
-        body::prune(target.resource, &mut body.document);
         Ok((body, warnings))
     }
 

@@ -73,8 +73,6 @@ pub(crate) struct Resource {
     pub(crate) has_generation: bool,
     pub(crate) can_delete_collection: bool,
     pub(crate) name_rule: NameRule,
-    /// The keys a document may have besides kind, apiVersion and metadata.
-    pub(crate) top_level: &'static [&'static str],
     pub(crate) columns: &'static [Column],
     pub(crate) cells: fn(&Value) -> Vec<Value>,
     /// The fields that selectors may name besides `metadata.name` and `metadata.namespace`.
@@ -107,7 +105,6 @@ const PLAIN: Resource = Resource {
     has_generation: false,
     can_delete_collection: true,
     name_rule: subdomain,
-    top_level: &["spec", "status"],
     columns: &[column("Name"), column("Age")],
     cells: |document| vec![name(document), age(document)],
     field_names: &[],

@@ -15,7 +15,6 @@ pub(crate) static CONFIGMAPS: Resource = Resource {
     plural: "configmaps",
     singular: "configmap",
     short_names: &["cm"],
-    top_level: &["data", "binaryData", "immutable"],
     columns: COLUMNS,
     cells: |document| vec![name(document), entries(document).into(), age(document)],
     validate,

@@ -17,7 +17,6 @@ pub(crate) static ENDPOINTS: Resource = Resource {
     plural: "endpoints",
     singular: "endpoints",
     short_names: &["ep"],
-    top_level: &["subsets"],
     columns: COLUMNS,
     cells: |document| vec![name(document), or_none(&shown(document)), age(document)],
     default: |document| {

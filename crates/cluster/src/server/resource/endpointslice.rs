@@ -20,7 +20,6 @@ pub(crate) static ENDPOINT_SLICES: Resource = Resource {
     plural: "endpointslices",
     singular: "endpointslice",
     has_generation: true,
-    top_level: &["addressType", "endpoints", "ports"],
     columns: COLUMNS,
     cells,
     default: |document| {

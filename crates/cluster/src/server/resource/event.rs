@@ -40,22 +40,6 @@ const CORE: Resource = Resource {
         "regarding.uid",
     ],
     fields,
-    top_level: &[
-        "involvedObject",
-        "reason",
-        "message",
-        "source",
-        "firstTimestamp",
-        "lastTimestamp",
-        "count",
-        "type",
-        "eventTime",
-        "series",
-        "action",
-        "related",
-        "reportingComponent",
-        "reportingInstance",
-    ],
     validate,
     ..PLAIN
 };
@@ -64,22 +48,6 @@ pub(crate) static CORE_EVENTS: Resource = CORE;
 
 pub(crate) static EVENTS: Resource = Resource {
     group: "events.k8s.io",
-    top_level: &[
-        "regarding",
-        "reason",
-        "note",
-        "deprecatedSource",
-        "deprecatedFirstTimestamp",
-        "deprecatedLastTimestamp",
-        "deprecatedCount",
-        "type",
-        "eventTime",
-        "series",
-        "action",
-        "related",
-        "reportingController",
-        "reportingInstance",
-    ],
     view: Some(&View {
         inward: |document| rename(document, |(core, events)| (events, core)),
         outward: |document| rename(document, |pair| pair),

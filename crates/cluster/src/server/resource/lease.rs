@@ -14,7 +14,6 @@ pub(crate) static LEASES: Resource = Resource {
     kind: "Lease",
     plural: "leases",
     singular: "lease",
-    top_level: &["spec"],
     columns: COLUMNS,
     cells: |document| vec![name(document), text(document, "/spec/holderIdentity").into(), age(document)],
     validate,

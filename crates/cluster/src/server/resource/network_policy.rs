@@ -18,7 +18,6 @@ pub(crate) static NETWORK_POLICIES: Resource = Resource {
     singular: "networkpolicy",
     short_names: &["netpol"],
     has_generation: true,
-    top_level: &["spec"],
     columns: COLUMNS,
     cells: |document| vec![name(document), LabelSelector::of_document(&document["spec"]["podSelector"]).to_string().into(), age(document)],
     default: complete,

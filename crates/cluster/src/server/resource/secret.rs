@@ -16,7 +16,6 @@ pub(crate) static SECRETS: Resource = Resource {
     kind: "Secret",
     plural: "secrets",
     singular: "secret",
-    top_level: &["data", "stringData", "type", "immutable"],
     columns: COLUMNS,
     cells: |document| {
         let entries = map(document, "/data").map_or(0, |data| data.len());

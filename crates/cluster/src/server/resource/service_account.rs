@@ -11,7 +11,6 @@ pub(crate) static SERVICE_ACCOUNTS: Resource = Resource {
     plural: "serviceaccounts",
     singular: "serviceaccount",
     short_names: &["sa"],
-    top_level: &["secrets", "imagePullSecrets", "automountServiceAccountToken"],
     columns: COLUMNS,
     cells: |document| vec![name(document), list(document, "/secrets").len().into(), age(document)],
     ..PLAIN

@@ -67,8 +67,8 @@ pub(super) fn pack(existing: Vec<Arc<Stored>>, wanted: Wanted) -> (Vec<Slice>, V
         let here = list(&document, "/endpoints").iter().filter_map(|endpoint| left.remove(text(endpoint, "/addresses/0")));
         kept.push(Slice { endpoints: here.collect(), stored: Some(stored), family, ports: ports.clone() });
     }
-    for ((family, shown), (ports, left)) in groups {
-        let fits = |slice: &&mut Slice| slice.family == family && slice.ports.to_string() == shown;
+    for ((family, _), (ports, left)) in groups {
+        let fits = |slice: &&mut Slice| slice.family == family && slice.ports == ports;
         let mut left = left.into_values();
         for slice in kept.iter_mut().filter(fits) {
             let room = FULL.saturating_sub(slice.endpoints.len());

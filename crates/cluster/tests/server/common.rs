@@ -18,15 +18,15 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 
-pub struct Subject {
-    pub address: SocketAddr,
-    pub token: String,
+pub(crate) struct Subject {
+    pub(crate) address: SocketAddr,
+    pub(crate) token: String,
     stop: Option<oneshot::Sender<()>>,
     task: tokio::task::JoinHandle<()>,
     tls: Arc<ClientConfig>,
 }
 
-pub fn options(directory: &Path) -> Options {
+pub(crate) fn options(directory: &Path) -> Options {
     Options {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         state_dir: directory.to_owned(),
@@ -50,11 +50,11 @@ fn client_tls(directory: &Path, with_certificate: bool) -> ClientConfig {
 }
 
 impl Subject {
-    pub async fn start(directory: &Path) -> Self {
+    pub(crate) async fn start(directory: &Path) -> Self {
         Self::start_with(directory, options(directory)).await
     }
 
-    pub async fn start_with(directory: &Path, options: Options) -> Self {
+    pub(crate) async fn start_with(directory: &Path, options: Options) -> Self {
         let server = Server::start(options).await.unwrap();
         let (address, token) = (server.address(), server.token().to_owned());
         let (stop, stopped) = oneshot::channel::<()>();
@@ -62,19 +62,19 @@ impl Subject {
         Self { address, token, stop: Some(stop), task, tls: Arc::new(client_tls(directory, false)) }
     }
 
-    pub fn with_certificate(mut self, directory: &Path) -> Self {
+    pub(crate) fn with_certificate(mut self, directory: &Path) -> Self {
         self.tls = Arc::new(client_tls(directory, true));
         self.token = String::new();
         self
     }
 
-    pub async fn stop(mut self) {
+    pub(crate) async fn stop(mut self) {
         _ = self.stop.take().map(|stop| stop.send(()));
         _ = (&mut self.task).await;
     }
 
     /// Sends a request and returns the answer as it begins.
-    pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Response<Incoming> {
+    pub(crate) async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Response<Incoming> {
         let stream = tokio::net::TcpStream::connect(self.address).await.unwrap();
         let name = ServerName::try_from("localhost").unwrap();
         let stream = TlsConnector::from(self.tls.clone()).connect(name, stream).await.unwrap();
@@ -90,40 +90,40 @@ impl Subject {
         sender.send_request(request.body(Full::new(body.into())).unwrap()).await.unwrap()
     }
 
-    pub async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> (u16, Value) {
+    pub(crate) async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> (u16, Value) {
         let response = self.send(method, path, headers, body).await;
         let code = response.status().as_u16();
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
         (code, serde_json::from_slice(&bytes).unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into_owned().into()))
     }
 
-    pub async fn get(&self, path: &str) -> (u16, Value) {
+    pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
         self.ask("GET", path, &[], "").await
     }
 
-    pub async fn post(&self, path: &str, document: &Value) -> (u16, Value) {
+    pub(crate) async fn post(&self, path: &str, document: &Value) -> (u16, Value) {
         self.ask("POST", path, &[("content-type", "application/json")], document.to_string()).await
     }
 
-    pub async fn put(&self, path: &str, document: &Value) -> (u16, Value) {
+    pub(crate) async fn put(&self, path: &str, document: &Value) -> (u16, Value) {
         self.ask("PUT", path, &[("content-type", "application/json")], document.to_string()).await
     }
 
-    pub async fn patch(&self, form: &str, path: &str, patch: &Value) -> (u16, Value) {
+    pub(crate) async fn patch(&self, form: &str, path: &str, patch: &Value) -> (u16, Value) {
         let media_type = format!("application/{form}-patch+json");
         self.ask("PATCH", path, &[("content-type", &media_type)], patch.to_string()).await
     }
 
-    pub async fn delete(&self, path: &str) -> (u16, Value) {
+    pub(crate) async fn delete(&self, path: &str) -> (u16, Value) {
         self.ask("DELETE", path, &[], "").await
     }
 
-    pub async fn watch(&self, path: &str) -> Watch {
+    pub(crate) async fn watch(&self, path: &str) -> Watch {
         Watch { body: self.send("GET", path, &[], "").await.into_body(), rest: Vec::new() }
     }
 
     /// Asks until an answer is as wanted.
-    pub async fn eventually(&self, path: &str, wanted: impl Fn(u16, &Value) -> bool) -> Value {
+    pub(crate) async fn eventually(&self, path: &str, wanted: impl Fn(u16, &Value) -> bool) -> Value {
         for _ in 0..200 {
             let (code, answer) = self.get(path).await;
             if wanted(code, &answer) {
@@ -136,14 +136,14 @@ impl Subject {
 }
 
 /// A watch under way.
-pub struct Watch {
+pub(crate) struct Watch {
     body: Incoming,
     rest: Vec<u8>,
 }
 
 impl Watch {
     /// The next event; none when the watch has ended.
-    pub async fn next(&mut self) -> Option<Value> {
+    pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
             if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.rest.drain(..=end).collect();
@@ -155,7 +155,7 @@ impl Watch {
     }
 
     /// The next event as its type and the name of its object.
-    pub async fn short(&mut self) -> String {
+    pub(crate) async fn short(&mut self) -> String {
         let event = self.next().await.unwrap();
         format!("{} {}", event["type"].as_str().unwrap(), event["object"]["metadata"]["name"].as_str().unwrap_or("-"))
     }

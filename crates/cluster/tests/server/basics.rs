@@ -1,8 +1,6 @@
 //! The server over real HTTPS.
 
-mod common;
-
-use common::Subject;
+use crate::common::Subject;
 use serde_json::{Value, json};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";

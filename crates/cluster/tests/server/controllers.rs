@@ -1,8 +1,6 @@
 //! What documents promise comes about.
 
-mod common;
-
-use common::Subject;
+use crate::common::Subject;
 use serde_json::{Value, json};
 
 const SPACE: &str = "/api/v1/namespaces/default";

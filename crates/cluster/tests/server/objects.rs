@@ -1,10 +1,8 @@
 //! Kinds, one by one: what they are completed with and what is refused.
 
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::Subject;
+use crate::common::Subject;
 use serde_json::{Value, json};
 
 const SPACE: &str = "/api/v1/namespaces/default";
@@ -130,9 +128,13 @@ async fn nonsense_is_answered_with_a_status() {
         assert_eq!((code, answer["kind"].as_str()), (400, Some("Status")), "{body}: {answer}");
     }
     let protobuf = [("content-type", "application/vnd.kubernetes.protobuf")];
-    assert_eq!(server.ask("POST", &maps, &protobuf, "k8s\0").await.0, 415);
+    assert_eq!(server.ask("POST", &maps, &protobuf, "k8s\0").await.0, 400);
+    assert_eq!(server.ask("POST", &maps, &[("content-type", "application/cbor")], "x").await.0, 415);
     let strict = server.post(&format!("{maps}?fieldValidation=Strict"), &json!({"metadata": {"name": "s"}, "colour": "red"})).await;
     assert!(strict.0 == 400 && strict.1["message"].as_str().unwrap().contains("unknown field \"colour\""), "{}", strict.1);
+    let nested = json!({"metadata": {"name": "n"}, "spec": {"containers": [{"name": "c", "image": "i", "colour": 1}]}});
+    let strict = server.post(&format!("{SPACE}/pods?fieldValidation=Strict"), &nested).await;
+    assert!(strict.1["message"].as_str().unwrap().contains("unknown field \"spec.containers[0].colour\""), "{}", strict.1);
     let large = json!({"metadata": {"name": "l"}, "data": {"k": "v".repeat(4 << 20)}});
     assert_eq!(server.post(&maps, &large).await.1["reason"], "RequestEntityTooLarge");
     assert_eq!(server.get("/api/v1/nothing").await.0, 404);
