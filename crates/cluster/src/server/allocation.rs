@@ -40,6 +40,7 @@ fn family_of(address: IpAddr) -> &'static str {
 /// Gives a changed Service what the client left out and the old one has.
 pub(crate) fn carry_over(document: &mut Value, old: &Value) {
     let keeps = |document: &Value| text(document, "/spec/type") != "ExternalName";
+    give_back(document, old);
     if !keeps(document) || !keeps(old) {
         return;
     }
@@ -48,6 +49,30 @@ pub(crate) fn carry_over(document: &mut Value, old: &Value) {
         let is_empty = spec.get(key).is_none_or(|value| value.is_null() || *value == "" || value.as_array().is_some_and(Vec::is_empty));
         if let Some(value) = old["spec"].get(key).filter(|_| is_empty) {
             spec.insert(key.to_owned(), value.clone());
+        }
+    }
+}
+
+/// Takes away what a client only repeats and the new type does not have.
+fn give_back(document: &mut Value, old: &Value) {
+    let kind = text(document, "/spec/type").to_owned();
+    let old_kind = text(old, "/spec/type");
+    let spec = child(document, "spec");
+    if kind == "ExternalName" && old_kind != "ExternalName" && spec.get("clusterIP") == old["spec"].get("clusterIP") {
+        spec.shift_remove("clusterIP");
+        spec.shift_remove("clusterIPs");
+    }
+    if matches!(kind.as_str(), "ClusterIP" | "ExternalName") && matches!(old_kind, "NodePort" | "LoadBalancer") {
+        let given: Vec<&Value> = list(old, "/spec/ports").iter().map(|port| &port["nodePort"]).collect();
+        for port in super::document::items_mut(spec, "ports") {
+            if port.get("nodePort").is_some_and(|number| given.contains(&number)) {
+                port.shift_remove("nodePort");
+            }
+        }
+        for key in ["externalTrafficPolicy", "allocateLoadBalancerNodePorts", "healthCheckNodePort"] {
+            if spec.get(key) == old["spec"].get(key) {
+                spec.shift_remove(key);
+            }
         }
     }
 }
@@ -88,8 +113,10 @@ fn families(ranges: &Ranges, document: &mut Value, errors: &mut Errors) {
     let mut wanted = if given.is_empty() { asked.collect() } else { given };
     wanted.dedup();
     let configured = ranges.addresses.iter().map(|range| family_of(range.addr()).to_owned());
+    // Backends of any family may be added by hand where nothing is selected.
+    let is_open = text(document, "/spec/clusterIP") == "None" && super::document::texts(document, "/spec/selector").next().is_none();
     let spec = child(document, "spec");
-    default(spec, "ipFamilyPolicy", if wanted.len() > 1 { "RequireDualStack" } else { "SingleStack" });
+    default(spec, "ipFamilyPolicy", if wanted.len() > 1 || (is_open && wanted.is_empty()) { "RequireDualStack" } else { "SingleStack" });
     let policy = spec.get("ipFamilyPolicy").and_then(Value::as_str).unwrap_or_default().to_owned();
     for family in configured {
         let room = if policy == "SingleStack" { 1 } else { 2 };
@@ -100,7 +127,7 @@ fn families(ranges: &Ranges, document: &mut Value, errors: &mut Errors) {
     if policy == "SingleStack" {
         wanted.truncate(1);
     }
-    if policy == "RequireDualStack" && ranges.addresses.len() < 2 {
+    if policy == "RequireDualStack" && ranges.addresses.len() < 2 && !is_open {
         errors.invalid("spec.ipFamilyPolicy", policy.as_str(), "this cluster is not configured for dual-stack services");
     }
     errors.one_of("spec.ipFamilyPolicy", &json!(policy), &["PreferDualStack", "RequireDualStack", "SingleStack"]);
@@ -118,8 +145,8 @@ fn addresses(draft: &Draft, ranges: &Ranges, key: &Key, document: &mut Value, er
     if all.is_empty() && !first.is_empty() {
         all.push(first);
     }
-    for (index, address) in all.iter().enumerate() {
-        check_address(draft, ranges, key, address, index, errors);
+    for address in &all {
+        check_address(draft, ranges, key, address, errors);
     }
     let families: Vec<String> = list(document, "/spec/ipFamilies").iter().filter_map(|family| family.as_str().map(str::to_owned)).collect();
     all.truncate(families.len());
@@ -134,20 +161,16 @@ fn addresses(draft: &Draft, ranges: &Ranges, key: &Key, document: &mut Value, er
     spec.insert("clusterIPs".into(), all.into());
 }
 
-fn check_address(draft: &Draft, ranges: &Ranges, key: &Key, address: &str, index: usize, errors: &mut Errors) {
+fn check_address(draft: &Draft, ranges: &Ranges, key: &Key, address: &str, errors: &mut Errors) {
     let Ok(ip) = address.parse::<IpAddr>() else { return };
-    let field = format!("spec.clusterIPs[{index}]");
+    let field = "spec.clusterIPs";
     let owner = draft.state.claimant(&address_claim(ip));
     let range = ranges.of_family(family_of(ip)).filter(|range| range.contains(&ip));
     if owner.is_some_and(|owner| owner != key) {
-        errors.invalid(field, address, "failed to allocate IP: provided IP is already allocated");
+        errors.invalid(field, vec![address], format!("failed to allocate IP {address}: provided IP is already allocated"));
     } else if range.is_none() && owner.is_none() {
-        let shown: Vec<String> = ranges.addresses.iter().map(IpNet::to_string).collect();
-        let cause = format!(
-            "failed to allocate IP {address}: the provided IP ({address}) is not in the valid range. The range of valid IPs is {}",
-            shown.join(",")
-        );
-        errors.invalid(field, address, cause);
+        let cause = format!("failed to allocate IP {address}: the provided network does not match the current range");
+        errors.invalid(field, vec![address], cause);
     }
 }
 

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::document::read_json;
+use super::field::Errors;
 use super::resource::Resource;
 use super::schema;
 use super::status::{Failure, Result};
@@ -115,8 +116,10 @@ pub(crate) fn judge(resource: &Resource, body: &Body, level: &str) -> Result<Vec
         }
         "Strict" | "Ignore" => Ok(Vec::new()),
         "" | "Warn" => Ok(findings),
-        other => Err(Failure::bad_request(format!(
-            "fieldValidation: Unsupported value: {other:?}: supported values: \"Ignore\", \"Strict\", \"Warn\""
-        ))),
+        other => {
+            let mut errors = Errors::default();
+            errors.one_of("fieldValidation", &other.into(), &["Ignore", "Strict", "Warn"]);
+            Err(Failure::invalid_option("CreateOptions", &errors))
+        }
     }
 }

@@ -119,7 +119,12 @@ pub(crate) fn resources(group: &str, version: &str) -> Result<Value> {
             list.push(part);
         }
     }
-    Ok(json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": first.api_version(), "resources": list}))
+    let mut described = json!({"kind": "APIResourceList", "groupVersion": first.api_version(), "resources": list});
+    // The core group is older than this field.
+    if !group.is_empty() {
+        described["apiVersion"] = "v1".into();
+    }
+    Ok(described)
 }
 
 /// Everything of `/api` or of `/apis` in one document.

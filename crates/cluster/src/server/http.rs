@@ -55,7 +55,7 @@ impl Front {
     async fn respond(&self, request: Request<Incoming>, is_certified: bool) -> Result<Response<Payload>> {
         let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
         let place = route(request.uri().path());
-        let is_public = matches!(place, Route::Health | Route::Version);
+        let is_public = matches!(place, Route::Health);
         if !is_public && !is_certified && !self.access.knows(&header(AUTHORIZATION)) {
             return Err(Failure::unauthorized());
         }
@@ -68,6 +68,7 @@ impl Front {
         match place {
             Route::Health => Ok(answer::text("ok")),
             Route::Nowhere => Err(Failure::no_such_path()),
+            Route::NoPage => Ok(answer::no_page()),
             Route::Object(target) => self.objects(&call, &target, request).await,
             _ if call.method != Method::GET => Err(Failure::method_not_allowed()),
             other => self.describe(&call, &other),
@@ -91,7 +92,7 @@ impl Front {
             Route::Resources(group, version) => discovery::resources(group, version)?,
             Route::OpenApiV2 => openapi::v2(),
             Route::OpenApiV3(rest) => openapi::v3(rest)?,
-            Route::Health | Route::Object(_) | Route::Nowhere => return Err(Failure::no_such_path()),
+            Route::Health | Route::Object(_) | Route::Nowhere | Route::NoPage => return Err(Failure::no_such_path()),
         };
         Ok(answer::document(200, &document, call.accept.is_yaml))
     }

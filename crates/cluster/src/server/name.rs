@@ -13,6 +13,8 @@ const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alpha
 const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, \
      and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 
+const DOTS: &str = "must not contain dots";
+
 const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric \
      character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
      '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
@@ -25,12 +27,17 @@ const DATA_KEY: &str = "a valid config key must consist of alphanumeric characte
      'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 
 fn too_long(length: usize) -> String {
-    format!("must be no more than {length} bytes")
+    format!("must be no more than {length} characters")
 }
 
 fn is_label(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
+}
+
+/// Whether a text would be a name if names had dots.
+fn is_dotted(text: &str) -> bool {
+    text.contains('.') && text.split('.').all(is_label)
 }
 
 fn rule(text: &str, longest: usize, holds: bool, cause: &str) -> Option<String> {
@@ -47,12 +54,14 @@ pub(crate) fn subdomain(text: &str) -> Option<String> {
 
 /// One label.
 pub(crate) fn label(text: &str) -> Option<String> {
-    rule(text, 63, is_label(text), LABEL)
+    let cause = if is_dotted(text) { DOTS } else { LABEL };
+    rule(text, 63, is_label(text), cause)
 }
 
 /// One label that begins with a letter, as names of Services are.
 pub(crate) fn label_1035(text: &str) -> Option<String> {
-    rule(text, 63, is_label(text) && text.starts_with(|first: char| first.is_ascii_lowercase()), LABEL_1035)
+    let cause = if is_dotted(text) { DOTS } else { LABEL_1035 };
+    rule(text, 63, is_label(text) && text.starts_with(|first: char| first.is_ascii_lowercase()), cause)
 }
 
 fn is_word(text: &str) -> bool {

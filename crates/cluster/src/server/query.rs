@@ -1,5 +1,6 @@
 //! The options that stand in a URL after the question mark.
 
+use super::field::Errors;
 use super::status::{Failure, Result};
 
 /// Decoded options, in order.
@@ -51,7 +52,11 @@ impl Query {
         match self.get("dryRun") {
             "" => Ok(false),
             "All" => Ok(true),
-            other => Err(Failure::bad_request(format!("dryRun: Unsupported value: {other:?}: supported values: \"All\""))),
+            other => {
+                let mut errors = Errors::default();
+                errors.one_of("dryRun", &vec![other].into(), &["All"]);
+                Err(Failure::invalid_option("CreateOptions", &errors))
+            }
         }
     }
 }

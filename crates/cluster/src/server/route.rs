@@ -33,7 +33,9 @@ pub(crate) enum Route {
     /// `/openapi/v3`, or what follows it.
     OpenApiV3(String),
     Object(Target),
+    /// A group and version that are there, and something in them that is not.
     Nowhere,
+    NoPage,
 }
 
 /// Reads a path.
@@ -48,13 +50,20 @@ pub(crate) fn route(path: &str) -> Route {
         ["openapi", "v3", rest @ ..] => Route::OpenApiV3(rest.join("/")),
         ["api"] => Route::CoreVersions,
         ["apis"] => Route::Groups,
+        ["api", version, ..] if !is_known("", version) => Route::NoPage,
+        ["apis", group] if !is_known(group, "v1") => Route::NoPage,
+        ["apis", group, version, ..] if !is_known(group, version) => Route::NoPage,
         ["api", version] => Route::Resources(String::new(), (*version).to_owned()),
         ["apis", group] => Route::Group((*group).to_owned()),
         ["apis", group, version] => Route::Resources((*group).to_owned(), (*version).to_owned()),
         ["api", version, rest @ ..] => object("", version, rest),
         ["apis", group, version, rest @ ..] => object(group, version, rest),
-        _ => Route::Nowhere,
+        _ => Route::NoPage,
     }
+}
+
+fn is_known(group: &str, version: &str) -> bool {
+    resource::ALL.iter().any(|resource| resource.group == group && resource.version == version)
 }
 
 fn object(group: &str, version: &str, parts: &[&str]) -> Route {
@@ -108,6 +117,6 @@ mod tests {
         assert_eq!(shown("/api/v1/pods/x"), "Nowhere");
         assert_eq!(shown("/api/v1/namespaces/a/nodes"), "Nowhere");
         assert_eq!(shown("/api/v1/nodes/n%2F1"), "nodes - n/1 -");
-        assert_eq!(shown("/apis/apps/v1beta1/deployments"), "Nowhere");
+        assert_eq!(shown("/apis/apps/v1beta1/deployments"), "NoPage");
     }
 }

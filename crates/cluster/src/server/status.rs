@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::field::FieldError;
+use super::field::{Errors, FieldError};
 use super::resource::Resource;
 
 /// Why a request was refused.
@@ -71,6 +71,14 @@ impl Failure {
         Self::plain(400, "BadRequest", message)
     }
 
+    /// An option of a request that makes no sense.
+    pub(crate) fn invalid_option(kind: &str, errors: &Errors) -> Self {
+        let texts: Vec<String> = errors.0.iter().map(FieldError::to_string).collect();
+        let causes: Vec<Value> = errors.0.iter().map(FieldError::cause).collect();
+        let message = format!("{kind}.meta.k8s.io \"\" is invalid: {}", texts.join(", "));
+        Self { details: json!({"group": "meta.k8s.io", "kind": kind, "causes": causes}), ..Self::plain(422, "Invalid", message) }
+    }
+
     /// A resource version that is no longer known.
     pub(crate) fn expired(message: impl Into<String>) -> Self {
         Self::plain(410, "Expired", message)
@@ -98,7 +106,11 @@ impl Failure {
     }
 
     pub(crate) fn not_acceptable() -> Self {
-        Self::plain(406, "NotAcceptable", "only the following media types are accepted: application/json, application/yaml")
+        Self::plain(
+            406,
+            "NotAcceptable",
+            "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf",
+        )
     }
 
     pub(crate) fn too_large(message: impl Into<String>) -> Self {

@@ -28,7 +28,7 @@ impl Include {
 pub(crate) fn empty(resource: &Resource, version: &str, revision: &str) -> Value {
     let column = |column: &resource::Column| {
         let format = if column.name == "Name" { "name" } else { "" };
-        json!({"name": column.name, "type": column.kind, "format": format, "description": "", "priority": column.priority})
+        json!({"name": column.name, "type": column.kind, "format": format, "description": column.name, "priority": column.priority})
     };
     let columns: Vec<Value> = resource.columns.iter().map(column).collect();
     json!({

@@ -107,7 +107,7 @@ fn labels(service: &Value) -> Value {
 /// Stores a slice: changed, or new.
 fn store(draft: &mut Draft, ranges: &Ranges, service: &Value, slice: packing::Slice) -> Result<()> {
     let name = text(service, "/metadata/name");
-    let content = json!({"addressType": slice.family, "endpoints": slice.endpoints, "ports": slice.ports});
+    let content = json!({"addressType": slice.family, "endpoints": if slice.endpoints.is_empty() { Value::Null } else { slice.endpoints.into() }, "ports": slice.ports});
     let Some(stored) = slice.stored else {
         let mut document = content;
         as_map(&mut document).insert(

@@ -77,7 +77,10 @@ fn subsets(state: &State, service: &Value) -> Value {
     let mut groups: BTreeMap<String, (Value, Vec<Value>, Vec<Value>)> = BTreeMap::new();
     for backend in backends(state, service).iter().filter(|backend| !backend.is_terminating || backend.is_ready) {
         let Some(address) = backend.address(&family) else { continue };
-        let ports = Value::from(ports_of(service, backend));
+        let mut ports = ports_of(service, backend);
+        // Here a port without a name has none, and not an empty one.
+        ports.iter_mut().map(as_map).for_each(|port| port.retain(|_, value| *value != ""));
+        let ports = Value::from(ports);
         let group = groups.entry(ports.to_string()).or_insert_with(|| (ports, Vec::new(), Vec::new()));
         let mut entry = json!({"ip": address, "targetRef": backend.reference()});
         if let Some(node) = backend.pod["spec"]["nodeName"].as_str() {

@@ -9,7 +9,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::Response;
 use hyper::body::Frame;
-use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
 use serde_json::{Value, json};
 
 use super::Call;
@@ -27,12 +27,18 @@ fn response(code: u16, content_type: &'static str, body: impl Into<Bytes>) -> Re
     let mut response = Response::new(Full::new(body.into()).boxed_unsync());
     *response.status_mut() = hyper::StatusCode::from_u16(code).unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     response
 }
 
 /// A plain text.
 pub(super) fn text(text: &'static str) -> Response<Payload> {
     response(200, "text/plain; charset=utf-8", text)
+}
+
+/// The answer to a path of which nothing is known.
+pub(super) fn no_page() -> Response<Payload> {
+    response(404, "text/plain; charset=utf-8", "404 page not found\n")
 }
 
 /// A document as JSON or YAML.

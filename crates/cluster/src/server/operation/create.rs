@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Answer, Api, metadata};
 use crate::server::allocation::{self, Ranges};
 use crate::server::body::{self, Body};
-use crate::server::document::{as_map, child, metadata as meta, text};
+use crate::server::document::{as_map, child, metadata as meta, now, text};
 use crate::server::field::Errors;
 use crate::server::query::Query;
 use crate::server::resource::{NAMESPACES, PODS, Resource, SERVICES};
@@ -24,7 +24,7 @@ pub(crate) async fn create(api: &Api, target: &Target, query: &Query, mut body: 
     let namespace = target.namespace.clone().unwrap_or_default();
     settle_namespace(resource, &mut document, &namespace)?;
     if !text(&document, "/metadata/resourceVersion").is_empty() {
-        return Err(Failure::bad_request("resourceVersion should not be set on objects to be created"));
+        return Err(Failure::internal("resourceVersion should not be set on objects to be created"));
     }
     if let Some(view) = resource.view {
         (view.inward)(&mut document);
@@ -133,6 +133,11 @@ pub(crate) async fn bind(api: &Api, target: &Target, query: &Query, body: Body) 
             return Err(Failure::conflict(&PODS, &key.name, &format!("pod {} is already assigned to node {current:?}", key.name)));
         }
         child(&mut document, "spec").insert("nodeName".into(), node.into());
+        let scheduled = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now()});
+        let conditions = child(&mut document, "status").entry("conditions").or_insert_with(|| json!([]));
+        if let Value::Array(conditions) = conditions {
+            conditions.push(scheduled);
+        }
         draft.put(&PODS, &key, document)
     };
     api.store.change(move |draft| put_off(draft, dry_run, operation)).await?;

@@ -11,6 +11,7 @@ use time::OffsetDateTime;
 use super::list::ListOptions;
 use super::{Answer, Api, metadata};
 use crate::server::document::{child, list, metadata as meta, number, text, timestamp};
+use crate::server::field::Errors;
 use crate::server::query::Query;
 use crate::server::resource::{NAMESPACES, PODS, Resource};
 use crate::server::route::Target;
@@ -46,8 +47,9 @@ impl DeleteOptions {
             "Foreground" => Some("foregroundDeletion"),
             "" | "Background" => None,
             other => {
-                let known = "\"Foreground\", \"Background\", \"Orphan\", \"nil\"";
-                return Err(Failure::bad_request(format!("propagationPolicy: Unsupported value: {other:?}: supported values: {known}")));
+                let mut errors = Errors::default();
+                errors.one_of("propagationPolicy", &other.into(), &["Background", "Foreground", "Orphan", "nil"]);
+                return Err(Failure::invalid_option("DeleteOptions", &errors));
             }
         };
         let own = |path: &str| body.pointer(path).and_then(Value::as_str).map(str::to_owned);
@@ -122,13 +124,16 @@ pub(crate) fn delete_in(draft: &mut Draft, resource: &Resource, stored: &Arc<Sto
 }
 
 fn check_preconditions(resource: &Resource, stored: &Stored, options: &DeleteOptions) -> Result<()> {
-    let failed = |what: &str, given: &str, actual: &str| {
-        let cause = format!("Precondition failed: {what} in precondition: {given}, {what} in object meta: {actual}");
-        Err(Failure::conflict(resource, &stored.key.name, &cause))
+    let failed = |what: &str, given: &str, actual: &str, hint: &str| {
+        let cause = format!("the {what} in the precondition ({given}) does not match the {what} in record ({actual}). {hint}");
+        let mut failure = Failure::conflict(resource, &stored.key.name, &cause);
+        failure.message = format!("Operation cannot be fulfilled on {} {:?}: {cause}", resource.kind, stored.key.name);
+        Err(failure)
     };
+    let revision = stored.revision.to_string();
     match (&options.uid, &options.resource_version) {
-        (Some(uid), _) if **uid != *stored.uid => failed("UID", uid, &stored.uid),
-        (_, Some(version)) if *version != stored.revision.to_string() => failed("ResourceVersion", version, &stored.revision.to_string()),
+        (Some(uid), _) if **uid != *stored.uid => failed("UID", uid, &stored.uid, "The object might have been deleted and then recreated"),
+        (_, Some(version)) if *version != revision => failed("ResourceVersion", version, &revision, "The object might have been modified"),
         _ => Ok(()),
     }
 }

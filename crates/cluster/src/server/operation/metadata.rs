@@ -117,7 +117,7 @@ fn validate_owners(document: &Value, errors: &mut Errors) {
     for (index, owner) in owners.iter().enumerate() {
         for key in ["apiVersion", "kind", "name", "uid"] {
             if text(owner, &format!("/{key}")).is_empty() {
-                errors.invalid(format!("metadata.ownerReferences[{index}].{key}"), "", "must not be empty");
+                errors.required(format!("metadata.ownerReferences[{index}].{key}"), "must not be empty");
             }
         }
     }

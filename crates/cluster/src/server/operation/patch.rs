@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::update::{Part, replace_in};
 use super::{Answer, Api, scale, shown};
 use crate::server::body;
+use crate::server::document::text;
 use crate::server::patch::Patch;
 use crate::server::query::Query;
 use crate::server::resource::Resource;
@@ -44,10 +45,8 @@ fn patched(resource: &Resource, part: Part, stored: &Stored, patch: &Patch) -> R
     body::check(resource, &mut after)?;
     for key in ["name", "namespace"] {
         if before["metadata"][key] != after["metadata"][key] {
-            let message = format!(
-                "the {key} of the object ({}) does not match the {key} on the URL ({})",
-                after["metadata"][key], before["metadata"][key]
-            );
+            let name = |document: &Value| text(document, &format!("/metadata/{key}")).to_owned();
+            let message = format!("the {key} of the object ({}) does not match the {key} on the URL ({})", name(&after), name(&before));
             return Err(Failure::bad_request(message));
         }
     }

@@ -21,7 +21,10 @@ pub(crate) fn scale_of(stored: &Stored) -> Value {
             "name": meta["name"], "namespace": meta["namespace"], "uid": meta["uid"],
             "resourceVersion": meta["resourceVersion"], "creationTimestamp": meta["creationTimestamp"],
         },
-        "spec": {"replicas": number(&document, "/spec/replicas").unwrap_or(0)},
+        "spec": match number(&document, "/spec/replicas") {
+            None | Some(0) => json!({}),
+            Some(replicas) => json!({"replicas": replicas}),
+        },
         "status": {
             "replicas": number(&document, "/status/replicas").unwrap_or(0),
             "selector": LabelSelector::of_document(&document["spec"]["selector"]).to_string(),

@@ -47,10 +47,10 @@ fn operation(step: &Value) -> Result<Operation> {
 
 /// Does the operations. A document that they cannot be done to is invalid for them.
 pub(super) fn apply(document: &mut Value, operations: &[Operation]) -> Result<()> {
-    let refused = |cause: String| Failure {
+    let refused = |_| Failure {
         code: 422,
         reason: "Invalid",
-        message: format!("the server rejected our request due to an error in our request: {cause}"),
+        message: "the server rejected our request due to an error in our request".into(),
         details: serde_json::json!({}),
     };
     operations.iter().try_for_each(|operation| step(document, operation)).map_err(refused)
@@ -61,8 +61,14 @@ fn step(document: &mut Value, operation: &Operation) -> Result<(), String> {
         Operation::Add(path, value) => add(document, path, value.clone()),
         Operation::Remove(path) => remove(document, path).map(drop),
         Operation::Replace(path, value) => {
-            let slot = document.pointer_mut(path).ok_or_else(|| missing("replace", path))?;
-            *slot = value.clone();
+            // The original puts a key of a map there if it is missing.
+            match document.pointer_mut(path) {
+                Some(slot) => *slot = value.clone(),
+                None => match parent(document, path) {
+                    Some((Value::Object(map), end)) => _ = map.insert(end, value.clone()),
+                    _ => return Err(missing("replace", path)),
+                },
+            }
             Ok(())
         }
         Operation::Move(from, path) => {

@@ -54,7 +54,7 @@ pub(super) fn apply(document: &mut Value, patch: &Value) -> Result<()> {
 }
 
 fn invalid(cause: &str) -> Failure {
-    Failure::bad_request(format!("invalid strategic merge patch: {cause}"))
+    Failure::internal(cause)
 }
 
 fn merge_map(target: &mut Map<String, Value>, patch: &Map<String, Value>, path: &str) -> Result<()> {
@@ -229,6 +229,6 @@ mod tests {
     #[test]
     fn an_item_without_its_key_is_refused() {
         let mut document = two();
-        assert_eq!(apply(&mut document, &json!({"spec": {"containers": [{"image": "2"}]}})).unwrap_err().code, 400);
+        assert_eq!(apply(&mut document, &json!({"spec": {"containers": [{"image": "2"}]}})).unwrap_err().code, 500);
     }
 }

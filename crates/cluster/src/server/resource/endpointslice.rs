@@ -29,6 +29,7 @@ pub(crate) static ENDPOINT_SLICES: Resource = Resource {
         if map.get("ports").is_none_or(Value::is_null) {
             map.insert("ports".into(), Value::Null);
         }
+        items_mut(map, "endpoints").for_each(|endpoint| default(endpoint, "conditions", json!({})));
         for port in items_mut(map, "ports") {
             default(port, "name", "");
             default(port, "protocol", "TCP");

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{Column, PLAIN, Resource, View, column, name, wide};
-use crate::server::document::{age as age_of, as_map, number, text};
+use crate::server::document::{age as age_of, as_map, child, number, text};
 use crate::server::field::Errors;
 
 const COLUMNS: &[Column] = &[
@@ -40,6 +40,7 @@ const CORE: Resource = Resource {
         "regarding.uid",
     ],
     fields,
+    default: |document| _ = child(document, "source"),
     validate,
     ..PLAIN
 };

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Column, PLAIN, Resource, age, column, name};
-use crate::server::document::{number, text};
+use crate::server::document::{child, number, text};
 use crate::server::field::Errors;
 
 const COLUMNS: &[Column] = &[column("Name"), column("Holder"), column("Age")];
@@ -16,6 +16,7 @@ pub(crate) static LEASES: Resource = Resource {
     singular: "lease",
     columns: COLUMNS,
     cells: |document| vec![name(document), text(document, "/spec/holderIdentity").into(), age(document)],
+    default: |document| _ = child(document, "spec"),
     validate,
     ..PLAIN
 };

@@ -17,6 +17,8 @@ const LARGEST_OBJECT: usize = 1_572_864;
 pub(crate) struct Draft {
     pub(crate) state: State,
     pub(super) events: Vec<Arc<Event>>,
+    /// Whether nothing of this happens: an object then shows the version it has, or none.
+    is_rehearsal: bool,
 }
 
 /// Where a draft can go back to.
@@ -27,7 +29,7 @@ pub(super) struct Mark {
 
 impl Draft {
     pub(super) fn new(state: State) -> Self {
-        Self { state, events: Vec::new() }
+        Self { state, events: Vec::new(), is_rehearsal: false }
     }
 
     pub(super) fn mark(&self) -> Mark {
@@ -67,6 +69,12 @@ impl Draft {
             }
         }
         metadata(&mut document).insert("resourceVersion".into(), revision.to_string().into());
+        if self.is_rehearsal {
+            match &previous {
+                Some(previous) => _ = metadata(&mut document).insert("resourceVersion".into(), previous.revision.to_string().into()),
+                None => _ = metadata(&mut document).shift_remove("resourceVersion"),
+            }
+        }
         let stored = Arc::new(Stored::new(resource, key.clone(), &document, revision));
         if stored.bytes.len() > LARGEST_OBJECT {
             return Err(Failure::too_large(format!(
@@ -96,7 +104,9 @@ impl Draft {
 /// Runs an operation; with `dry_run` its outcome is told and nothing has happened.
 pub(crate) fn put_off<T>(draft: &mut Draft, dry_run: bool, operation: impl FnOnce(&mut Draft) -> Result<T>) -> Result<T> {
     let mark = dry_run.then(|| draft.mark());
+    draft.is_rehearsal = dry_run;
     let outcome = operation(draft);
+    draft.is_rehearsal = false;
     if let Some(mark) = mark {
         draft.go_back(mark);
     }

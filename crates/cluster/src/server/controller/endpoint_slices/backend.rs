@@ -35,8 +35,13 @@ fn backend(state: &State, pod: Value, publishes_all: bool) -> Option<Backend> {
         return None;
     }
     let is_terminating = !text(&pod, "/metadata/deletionTimestamp").is_empty();
-    let is_serving = is_pod_ready(&pod) || publishes_all;
-    let node = state.get(&Key::new(&NODES, "", text(&pod, "/spec/nodeName")));
+    let is_serving = is_pod_ready(&pod);
+    let name = text(&pod, "/spec/nodeName");
+    let node = state.get(&Key::new(&NODES, "", name));
+    // A node that is gone has taken its pods along, even if nobody has noticed.
+    if !name.is_empty() && node.is_none() {
+        return None;
+    }
     let zone = node.and_then(|node| node.labels.get("topology.kubernetes.io/zone")).map(|zone| zone.to_string());
     Some(Backend { is_ready: publishes_all || (is_serving && !is_terminating), is_serving, is_terminating, zone, pod })
 }

@@ -96,6 +96,6 @@ fn keep_one_each(families: &[String], kept: &mut Vec<Slice>, gone: &mut Vec<Arc<
         }
         let at = gone.iter().position(|stored| text(&stored.document(), "/addressType") == family);
         let stored = at.map(|at| gone.remove(at));
-        kept.push(Slice { stored, family: family.clone(), ports: Value::Array(Vec::new()), endpoints: Vec::new() });
+        kept.push(Slice { stored, family: family.clone(), ports: Value::Null, endpoints: Vec::new() });
     }
 }
