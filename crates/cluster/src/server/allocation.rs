@@ -209,6 +209,7 @@ fn node_ports(draft: &Draft, ranges: &Ranges, key: &Key, document: &mut Value, o
         .iter()
         .filter_map(|port| Some((text(port, "/protocol").to_owned(), port["nodePort"].as_i64().filter(|port| *port != 0)?)))
         .collect();
+    let mut twins: Vec<(Value, String, i64)> = Vec::new();
     for (index, port) in ports.iter_mut().enumerate() {
         let protocol = text(port, "/protocol").to_owned();
         let field = format!("spec.ports[{index}].nodePort");
@@ -223,9 +224,12 @@ fn node_ports(draft: &Draft, ranges: &Ranges, key: &Key, document: &mut Value, o
         } else if given == 0 && wanted {
             let kept = old.and_then(|old| same_port(old, port)).filter(|number| !taken.contains(&(protocol.clone(), *number)));
             let free = |number: &i64| is_free(*number) && !taken.iter().any(|(_, taken)| taken == number);
-            let chosen = kept.or_else(|| choose_port(&ranges.node_ports, free));
+            // One port that speaks two protocols is reached at one number.
+            let twin = || twins.iter().find(|(number, other, _)| *number == port["port"] && *other != protocol).map(|(_, _, twin)| *twin);
+            let chosen = kept.or_else(|| twin().filter(|number| is_free(*number))).or_else(|| choose_port(&ranges.node_ports, free));
             match chosen {
                 Some(number) => {
+                    twins.push((port["port"].clone(), protocol.clone(), number));
                     taken.push((protocol.clone(), number));
                     super::document::as_map(port).insert("nodePort".into(), number.into());
                 }

@@ -82,7 +82,7 @@ pub(crate) struct Resource {
     pub(crate) claims: fn(&Value) -> Vec<String>,
     pub(crate) default: fn(&mut Value),
     /// What a new object's status begins with; whatever the client sent there is dropped.
-    pub(crate) first_status: fn() -> Value,
+    pub(crate) first_status: fn(&Value) -> Value,
     pub(crate) validate: fn(&Value, &mut Errors),
     /// Compares a changed document with the old one.
     pub(crate) validate_update: fn(new: &Value, old: &Value, &mut Errors),
@@ -111,7 +111,7 @@ const PLAIN: Resource = Resource {
     fields: |_| Vec::new(),
     claims: |_| Vec::new(),
     default: |_| {},
-    first_status: || Value::Null,
+    first_status: |_| Value::Null,
     validate: |_, _| {},
     validate_update: |_, _, _| {},
     view: None,

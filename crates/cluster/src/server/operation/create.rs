@@ -53,10 +53,10 @@ pub(super) fn settle_namespace(resource: &Resource, document: &mut Value, namesp
 pub(crate) fn create_in(draft: &mut Draft, ranges: &Ranges, resource: &Resource, mut document: Value) -> Result<Arc<Stored>> {
     name_it(draft, resource, &mut document);
     metadata::begin(resource, &mut document);
+    (resource.default)(&mut document);
     if resource.has_status {
         set_first_status(resource, &mut document);
     }
-    (resource.default)(&mut document);
     let name = text(&document, "/metadata/name").to_owned();
     let namespace = text(&document, "/metadata/namespace").to_owned();
     let mut errors = Errors::default();
@@ -94,7 +94,7 @@ fn set_first_status(resource: &Resource, document: &mut Value) {
     if resource.plural == "nodes" {
         return;
     }
-    match (resource.first_status)() {
+    match (resource.first_status)(document) {
         Value::Null => _ = as_map(document).shift_remove("status"),
         status => _ = as_map(document).insert("status".into(), status),
     }

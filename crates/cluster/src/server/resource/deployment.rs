@@ -32,7 +32,7 @@ pub(crate) static DEPLOYMENTS: Resource = Resource {
     columns: COLUMNS,
     cells,
     default: complete,
-    first_status: || json!({}),
+    first_status: |_| json!({}),
     validate,
     validate_update: keep_selector,
     ..PLAIN

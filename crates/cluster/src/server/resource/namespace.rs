@@ -23,7 +23,7 @@ pub(crate) static NAMESPACES: Resource = Resource {
     field_names: &["status.phase"],
     fields: |document| vec![("status.phase", text(document, "/status/phase").to_owned())],
     default: complete,
-    first_status: || json!({"phase": "Active"}),
+    first_status: |_| json!({"phase": "Active"}),
     ..PLAIN
 };
 

@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Column, PLAIN, Resource, age, column, name, or_none, wide};
-use crate::server::document::{list, map, text};
+use crate::server::document::{child, list, map, text};
 use crate::server::field::Errors;
 
 const COLUMNS: &[Column] = &[
@@ -34,6 +34,12 @@ pub(crate) static NODES: Resource = Resource {
     cells,
     field_names: &["spec.unschedulable"],
     fields: |document| vec![("spec.unschedulable", (document["spec"]["unschedulable"] == Value::Bool(true)).to_string())],
+    default: |document| {
+        let first = text(document, "/spec/podCIDR").to_owned();
+        if !first.is_empty() && list(document, "/spec/podCIDRs").is_empty() {
+            child(document, "spec").insert("podCIDRs".into(), json!([first]));
+        }
+    },
     validate,
     validate_update: |new, old, errors| {
         if !list(old, "/spec/podCIDRs").is_empty() && new["spec"]["podCIDRs"] != old["spec"]["podCIDRs"] {

@@ -42,12 +42,21 @@ pub(crate) static PODS: Resource = Resource {
         "status.nominatedNodeName",
     ],
     fields,
-    default: |document| pod_spec::complete(child(document, "spec")),
-    first_status: || json!({"phase": "Pending", "qosClass": "BestEffort"}),
+    default: complete,
+    first_status: |document| json!({"phase": "Pending", "qosClass": pod_spec::quality(&document["spec"])}),
     validate: |document, errors| pod_spec::validate(&document["spec"], "spec", errors),
     validate_update,
     ..PLAIN
 };
+
+/// Completes the spec, and the list of addresses whose first one stands alone too.
+fn complete(document: &mut Value) {
+    pod_spec::complete(child(document, "spec"));
+    let address = text(document, "/status/podIP").to_owned();
+    if !address.is_empty() && list(document, "/status/podIPs").is_empty() {
+        child(document, "status").insert("podIPs".into(), json!([{"ip": address}]));
+    }
+}
 
 fn fields(document: &Value) -> Vec<(&'static str, String)> {
     let at = |path: &str| text(document, path).to_owned();
@@ -105,6 +114,12 @@ fn status(document: &Value) -> &str {
 
 /// Of a pod that exists little can change: images, a deadline, tolerations to add, and who schedules it where.
 fn validate_update(new: &Value, old: &Value, errors: &mut Errors) {
+    for key in ["containers", "initContainers"] {
+        let count = |document: &Value| list(document, &format!("/spec/{key}")).len();
+        if count(new) != count(old) {
+            return errors.forbidden(format!("spec.{key}"), "pod updates may not add or remove containers");
+        }
+    }
     let fixed = |document: &Value| {
         let mut spec = document["spec"].clone();
         let map = crate::server::document::as_map(&mut spec);
@@ -126,8 +141,8 @@ fn validate_update(new: &Value, old: &Value, errors: &mut Errors) {
     if new_spec != fixed(old) {
         errors.forbidden(
             "spec",
-            "pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, \
-             `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations), \
+            "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,\
+             `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\
              `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
         );
     }

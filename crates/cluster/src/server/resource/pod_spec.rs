@@ -33,6 +33,7 @@ fn complete_container(container: &mut Map<String, Value>, host_network: bool) {
     let untagged = !image.rsplit('/').next().unwrap_or_default().contains([':', '@']);
     let policy = if untagged || image.ends_with(":latest") { "Always" } else { "IfNotPresent" };
     default(container, "resources", json!({}));
+    complete_requests(container);
     default(container, "terminationMessagePath", "/dev/termination-log");
     default(container, "terminationMessagePolicy", "File");
     default(container, "imagePullPolicy", policy);
@@ -52,6 +53,16 @@ fn complete_container(container: &mut Map<String, Value>, host_network: bool) {
         if let Some(field) = field {
             default(field, "apiVersion", "v1");
         }
+    }
+}
+
+/// Who has a limit and asks for nothing asks for the limit.
+fn complete_requests(container: &mut Map<String, Value>) {
+    let Some(Value::Object(resources)) = container.get_mut("resources") else { return };
+    let Some(Value::Object(limits)) = resources.get("limits").cloned() else { return };
+    let requests = resources.entry("requests").or_insert_with(|| json!({}));
+    if let Value::Object(requests) = requests {
+        limits.into_iter().for_each(|(name, limit)| default(requests, &name, limit));
     }
 }
 
@@ -79,13 +90,32 @@ fn complete_volume(volume: &mut Map<String, Value>) {
     }
 }
 
+/// How a pod is treated when its node runs out of something: by what its containers ask for.
+pub(super) fn quality(spec: &Value) -> &'static str {
+    let mut is_guaranteed = true;
+    let mut asks = false;
+    for container in list(spec, "/containers").iter().chain(list(spec, "/initContainers")) {
+        let (limits, requests) = (&container["resources"]["limits"], &container["resources"]["requests"]);
+        for resource in ["cpu", "memory"] {
+            let is_set = |value: &Value| !value[resource].is_null() && value[resource] != "0";
+            asks |= is_set(limits) || is_set(requests);
+            is_guaranteed &= is_set(limits) && (!is_set(requests) || requests[resource] == limits[resource]);
+        }
+    }
+    match (asks, is_guaranteed) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}
+
 /// Objects to what is wrong with a pod's spec that stands at a path.
 pub(super) fn validate(spec: &Value, path: &str, errors: &mut Errors) {
     if list(spec, "/containers").is_empty() {
         errors.required(format!("{path}.containers"), "");
     }
     errors.one_of(format!("{path}.restartPolicy"), &spec["restartPolicy"], &["Always", "OnFailure", "Never"]);
-    errors.one_of(format!("{path}.dnsPolicy"), &spec["dnsPolicy"], &["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"]);
+    errors.one_of(format!("{path}.dnsPolicy"), &spec["dnsPolicy"], &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"]);
     if let Some(seconds) = spec["terminationGracePeriodSeconds"].as_i64().filter(|seconds| *seconds < 0) {
         errors.invalid(format!("{path}.terminationGracePeriodSeconds"), seconds, "must be greater than or equal to 0");
     }
@@ -97,7 +127,7 @@ pub(super) fn validate(spec: &Value, path: &str, errors: &mut Errors) {
     }
     let volumes = validate_volumes(spec, path, errors);
     let mut names = BTreeSet::new();
-    for key in ["initContainers", "containers"] {
+    for key in ["containers", "initContainers"] {
         for (index, container) in list(spec, &format!("/{key}")).iter().enumerate() {
             validate_container(container, &format!("{path}.{key}[{index}]"), &mut names, &volumes, errors);
         }

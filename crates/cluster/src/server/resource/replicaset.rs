@@ -39,7 +39,7 @@ pub(crate) static REPLICA_SETS: Resource = Resource {
         default(spec, "replicas", 1);
         complete_template(spec);
     },
-    first_status: || json!({"replicas": 0}),
+    first_status: |_| json!({"replicas": 0}),
     validate,
     validate_update: keep_selector,
     ..PLAIN

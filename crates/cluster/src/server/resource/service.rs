@@ -32,7 +32,7 @@ pub(crate) static SERVICES: Resource = Resource {
     },
     claims,
     default: |document| complete(child(document, "spec")),
-    first_status: || json!({"loadBalancer": {}}),
+    first_status: |_| json!({"loadBalancer": {}}),
     validate,
     validate_update,
     ..PLAIN
@@ -100,6 +100,13 @@ fn validate(document: &Value, errors: &mut Errors) {
     errors.one_of("spec.sessionAffinity", &spec["sessionAffinity"], &["ClientIP", "None"]);
     errors.one_of("spec.externalTrafficPolicy", &spec["externalTrafficPolicy"], &["Cluster", "Local"]);
     errors.one_of("spec.internalTrafficPolicy", &spec["internalTrafficPolicy"], &["Cluster", "Local"]);
+    for (index, family) in list(spec, "/ipFamilies").iter().enumerate() {
+        errors.one_of(format!("spec.ipFamilies[{index}]"), family, &["IPv4", "IPv6"]);
+        if list(spec, "/ipFamilies")[..index].contains(family) {
+            errors.duplicate(format!("spec.ipFamilies[{index}]"), family.clone());
+        }
+    }
+    errors.one_of("spec.trafficDistribution", &spec["trafficDistribution"], &["PreferClose", "PreferSameNode", "PreferSameZone"]);
     let is_headless = text(spec, "/clusterIP") == "None";
     match text(spec, "/type") {
         "ExternalName" => validate_external_name(spec, errors),
@@ -126,7 +133,7 @@ fn validate_external_name(spec: &Value, errors: &mut Errors) {
         None => {}
     }
     if !text(spec, "/clusterIP").is_empty() {
-        errors.forbidden("spec.clusterIPs[0]", "may not be set for ExternalName services");
+        errors.forbidden("spec.clusterIPs", "may not be set for ExternalName services");
     }
 }
 
