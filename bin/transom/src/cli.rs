@@ -101,6 +101,14 @@ pub(crate) enum Command {
         #[command(subcommand)]
         verb: ProfileVerb,
     },
+    /// The Kubernetes API for one machine
+    #[cfg(unix)]
+    #[command(after_help = crate::command::api::EXAMPLES)]
+    Api {
+        /// The verb.
+        #[command(subcommand)]
+        verb: crate::command::api::ApiVerb,
+    },
     /// Run the Host Networking Service
     #[cfg(unix)]
     Hnsd(crate::command::hnsd::HnsdArgs),

@@ -1,5 +1,7 @@
 //! The commands: one file for each noun, and what they share.
 
+#[cfg(unix)]
+pub(crate) mod api;
 pub(crate) mod cni;
 pub(crate) mod endpoint;
 #[cfg(unix)]
@@ -64,6 +66,8 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Hnsdiag { verb } => hnsdiag::run(&context()?, verb),
         Command::Cni { verb } => cni::run(&Output::new(global.output), verb),
         Command::Profile { verb } => profile::run(&Output::new(global.output), verb),
+        #[cfg(unix)]
+        Command::Api { verb } => api::run(verb),
         #[cfg(unix)]
         Command::Hnsd(args) => hnsd::run(args, global.token_file),
         #[cfg(unix)]

@@ -1,5 +1,6 @@
 //! Assembles a node: services, sockets, clocks and tasks. The only maker of threads and listeners; no logic.
 
+pub mod api;
 pub mod fabric;
 pub mod hnsd;
 mod owner_only;

@@ -1,6 +1,6 @@
 //! Compaction: a file that holds mostly history is written anew, without stopping the service.
 //!
-//! A thread writes the state as it was to a new file while changes go on being appended to the old one and are remembered.
+//! A thread writes the content as it was to a new file while changes go on being appended to the old one and are remembered.
 //! When the thread is done, the remembered changes are appended to the new file, and it takes the old one's place by a
 //! rename. Dying at any instant leaves one whole file.
 
@@ -9,16 +9,12 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
-use super::frame::{self, FrameWriter};
-use super::{FORMAT, create_private};
-use crate::state::State;
-
-/// Payload of one frame of a new file.
-const FRAME_BYTES: usize = 256 << 10;
+use crate::frame::{self, HEADER_LENGTH, Snapshot};
+use crate::{Content, create_private};
 
 /// A new file being written.
 #[derive(Debug)]
-pub(super) struct Compaction {
+pub(crate) struct Compaction {
     writer: Option<JoinHandle<io::Result<(File, u64)>>>,
     path: PathBuf,
     /// Frames appended to the old file since the new one was begun.
@@ -26,28 +22,28 @@ pub(super) struct Compaction {
 }
 
 /// A new file that is whole but for its tail.
-pub(super) struct NewFile {
-    pub file: File,
-    pub length: u64,
-    pub path: PathBuf,
-    pub tail: Vec<u8>,
+pub(crate) struct NewFile {
+    pub(crate) file: File,
+    pub(crate) length: u64,
+    pub(crate) path: PathBuf,
+    pub(crate) tail: Vec<u8>,
 }
 
 impl Compaction {
-    /// Begins to write a state to a new file.
-    pub(super) fn begin(path: PathBuf, state: State) -> io::Result<Self> {
+    /// Begins to write a content to a new file.
+    pub(crate) fn begin<C: Content>(path: PathBuf, content: C) -> io::Result<Self> {
         let target = path.clone();
-        let writer = std::thread::Builder::new().name("hns-compaction".into()).spawn(move || write_state(&target, &state))?;
+        let writer = std::thread::Builder::new().name("compaction".into()).spawn(move || write_content(&target, &content))?;
         Ok(Self { writer: Some(writer), path, tail: Vec::new() })
     }
 
     /// Remembers a frame that the new file lacks.
-    pub(super) fn remember(&mut self, frame: &[u8]) {
+    pub(crate) fn remember(&mut self, frame: &[u8]) {
         self.tail.extend_from_slice(frame);
     }
 
     /// The new file, once it is there.
-    pub(super) fn poll(&mut self) -> Option<io::Result<NewFile>> {
+    pub(crate) fn poll(&mut self) -> Option<io::Result<NewFile>> {
         let writer = self.writer.take_if(|writer| writer.is_finished())?;
         let written = writer.join().unwrap_or_else(|_| Err(io::Error::other("the thread is gone")));
         Some(written.map(|(file, length)| NewFile {
@@ -68,26 +64,13 @@ impl Drop for Compaction {
     }
 }
 
-/// Writes a whole state to a file. Returns the file and its length; it is on disk.
-pub(super) fn write_state(path: &Path, state: &State) -> io::Result<(File, u64)> {
+/// Writes a whole content to a file. Returns the file and its length; it is on disk.
+pub(crate) fn write_content<C: Content>(path: &Path, content: &C) -> io::Result<(File, u64)> {
     let mut writer = BufWriter::new(create_private(path)?);
-    writer.write_all(&frame::header(FORMAT))?;
-    let mut length = frame::HEADER_LENGTH as u64;
-    let mut emit = |frame: FrameWriter| {
-        let bytes = frame.finish();
-        length += bytes.len() as u64;
-        writer.write_all(&bytes)
-    };
-    let mut frame = FrameWriter::new();
-    frame.management_macs(&state.management_macs);
-    frame.counters(state);
-    for record in state.iter() {
-        frame.put(&record);
-        if frame.len() >= FRAME_BYTES {
-            emit(std::mem::replace(&mut frame, FrameWriter::new()))?;
-        }
-    }
-    emit(frame)?;
+    writer.write_all(&frame::header(C::FORMAT))?;
+    let mut snapshot = Snapshot::new(&mut writer);
+    content.write(&mut snapshot)?;
+    let length = HEADER_LENGTH as u64 + snapshot.finish()?;
     let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
     file.sync_all()?;
     Ok((file, length))

@@ -1,0 +1,176 @@
+//! Answers in the form that the client asked for.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::stream::{self, StreamExt};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::Response;
+use hyper::body::Frame;
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
+use serde_json::{Value, json};
+
+use super::Call;
+use crate::server::media::Shape;
+use crate::server::operation::{Answer, Listed, Render, Watcher, shown};
+use crate::server::resource::Resource;
+use crate::server::status::Failure;
+use crate::server::store::Stored;
+use crate::server::table::{self, Include};
+
+/// A body: one piece, or lines as they come.
+pub(super) type Payload = UnsyncBoxBody<Bytes, Infallible>;
+
+fn response(code: u16, content_type: &'static str, body: impl Into<Bytes>) -> Response<Payload> {
+    let mut response = Response::new(Full::new(body.into()).boxed_unsync());
+    *response.status_mut() = hyper::StatusCode::from_u16(code).unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    response
+}
+
+/// A plain text.
+pub(super) fn text(text: &'static str) -> Response<Payload> {
+    response(200, "text/plain; charset=utf-8", text)
+}
+
+/// The answer to a path of which nothing is known.
+pub(super) fn no_page() -> Response<Payload> {
+    response(404, "text/plain; charset=utf-8", "404 page not found\n")
+}
+
+/// A document as JSON or YAML.
+pub(super) fn document(code: u16, document: &Value, is_yaml: bool) -> Response<Payload> {
+    match is_yaml {
+        true => response(code, "application/yaml", serde_norway::to_string(document).unwrap_or_default()),
+        false => response(code, "application/json", document.to_string()),
+    }
+}
+
+/// Discovery in one document. Clients tell it from the older form by its media type.
+pub(super) fn aggregated_discovery(document: &Value, version: &str) -> Response<Payload> {
+    let media_type = match version {
+        "v2beta1" => "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
+        _ => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+    };
+    response(200, media_type, document.to_string())
+}
+
+/// A refusal.
+pub(super) fn failure(failure: &Failure) -> Response<Payload> {
+    let mut response = document(failure.code, &failure.to_value(), false);
+    if matches!(failure.code, 429 | 503 | 504) {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
+}
+
+/// Adds warnings that clients show to their users.
+pub(super) fn warn(mut response: Response<Payload>, warnings: &[String]) -> Response<Payload> {
+    for warning in warnings {
+        let escaped = warning.replace('\\', "\\\\").replace('"', "\\\"");
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{escaped}\"")) {
+            response.headers_mut().append(WARNING, value);
+        }
+    }
+    response
+}
+
+/// The answer of an operation.
+pub(super) fn answer(resource: &Resource, answer: Answer, call: &Call) -> Response<Payload> {
+    let is_yaml = call.accept.is_yaml;
+    let is_stored_form = !is_yaml && resource.view.is_none();
+    match (answer, call.accept.shape) {
+        (Answer::Document(code, value), _) => document(code, &value, is_yaml),
+        (Answer::Object(code, stored), Shape::Plain) if is_stored_form => {
+            let rest = stored.bytes.get(1..).unwrap_or_default();
+            response(code, "application/json", [resource.opening().as_bytes(), rest].concat())
+        }
+        (Answer::Object(code, stored), Shape::Plain) => document(code, &shown(resource, &stored), is_yaml),
+        (Answer::Object(code, stored), Shape::Metadata) => document(code, &table::partial(&stored.document()["metadata"]), is_yaml),
+        (Answer::Object(code, stored), Shape::Table) => {
+            let mut table = table::empty(resource, &call.accept.shape_version, &stored.revision.to_string());
+            table["rows"] = json!([table::row(resource, &stored, include(call))]);
+            document(code, &table, is_yaml)
+        }
+        (Answer::List(list), Shape::Plain) if is_stored_form => response(200, "application/json", plain_list(resource, &list)),
+        (Answer::List(list), shape) => document(200, &shaped_list(resource, &list, shape, call), is_yaml),
+    }
+}
+
+fn include(call: &Call) -> Include {
+    Include::read(call.query.get("includeObject"))
+}
+
+fn list_metadata(list: &Listed) -> Value {
+    let mut metadata = json!({"resourceVersion": list.revision.to_string()});
+    if let Some(next) = &list.next {
+        metadata["continue"] = next.as_str().into();
+    }
+    if let Some(remaining) = list.remaining {
+        metadata["remainingItemCount"] = remaining.into();
+    }
+    metadata
+}
+
+/// A list as it mostly is, put together from the texts of its objects without reading them.
+fn plain_list(resource: &Resource, list: &Listed) -> Vec<u8> {
+    let size: usize = list.items.iter().map(|stored| stored.bytes.len() + 1).sum();
+    let (kind, version) = (resource.kind, resource.api_version());
+    let head = format!("{{\"kind\":\"{kind}List\",\"apiVersion\":\"{version}\",\"metadata\":{},\"items\":[", list_metadata(list));
+    let mut body = Vec::with_capacity(head.len() + size + 2);
+    body.extend_from_slice(head.as_bytes());
+    for (index, stored) in list.items.iter().enumerate() {
+        if index > 0 {
+            body.push(b',');
+        }
+        body.extend_from_slice(&stored.bytes);
+    }
+    body.extend_from_slice(b"]}");
+    body
+}
+
+fn shaped_list(resource: &Resource, list: &Listed, shape: Shape, call: &Call) -> Value {
+    match shape {
+        Shape::Table => {
+            let mut table = table::empty(resource, &call.accept.shape_version, "");
+            table["metadata"] = list_metadata(list);
+            table["rows"] = list.items.iter().map(|stored| table::row(resource, stored, include(call))).collect();
+            table
+        }
+        Shape::Metadata => {
+            let items: Vec<Value> = list.items.iter().map(|stored| table::partial(&stored.document()["metadata"])).collect();
+            json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": list_metadata(list), "items": items})
+        }
+        Shape::Plain => {
+            let items: Vec<Value> = list.items.iter().map(|stored| shown(resource, stored)).collect();
+            let kind = format!("{}List", resource.kind);
+            json!({"kind": kind, "apiVersion": resource.api_version(), "metadata": list_metadata(list), "items": items})
+        }
+    }
+}
+
+/// How a watch shows objects to a client that wants tables or metadata.
+pub(super) fn renderer(call: &Call) -> Option<Render> {
+    let (version, include) = (call.accept.shape_version.clone(), include(call));
+    match call.accept.shape {
+        Shape::Plain => None,
+        Shape::Metadata => Some(Arc::new(|_: &Resource, stored: &Stored| table::partial(&stored.document()["metadata"]))),
+        Shape::Table => Some(Arc::new(move |resource: &Resource, stored: &Stored| {
+            let mut table = table::empty(resource, &version, &stored.revision.to_string());
+            table["rows"] = json!([table::row(resource, stored, include)]);
+            table
+        })),
+    }
+}
+
+/// Lines as they come, until the watch ends or the client goes.
+pub(super) fn stream(watcher: Watcher) -> Response<Payload> {
+    let lines = stream::unfold(watcher, |mut watcher| async move { watcher.next().await.map(|line| (line, watcher)) });
+    let body = StreamBody::new(lines.map(|line| Ok::<_, Infallible>(Frame::data(line))));
+    let mut response = Response::new(BodyExt::boxed_unsync(body));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

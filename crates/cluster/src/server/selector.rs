@@ -1,0 +1,382 @@
+//! Selectors: which objects of a list or a watch a client wants.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::Value;
+
+use super::document::{list, text, texts};
+use super::field::Errors;
+use super::name::{label_value, qualified};
+use super::resource::Resource;
+use super::status::{Failure, Result};
+use super::store::Stored;
+
+/// What a requirement asks of a label.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Operator {
+    In,
+    NotIn,
+    Exists,
+    DoesNotExist,
+    GreaterThan,
+    LessThan,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Requirement {
+    key: String,
+    operator: Operator,
+    values: Vec<String>,
+}
+
+impl Requirement {
+    fn matches(&self, value: Option<&str>) -> bool {
+        let is_listed = |value: &str| self.values.iter().any(|listed| listed == value);
+        let compared = || Some((value?.parse::<i64>().ok()?, self.values.first()?.parse::<i64>().ok()?));
+        match self.operator {
+            Operator::In => value.is_some_and(is_listed),
+            Operator::NotIn => !value.is_some_and(is_listed),
+            Operator::Exists => value.is_some(),
+            Operator::DoesNotExist => value.is_none(),
+            Operator::GreaterThan => compared().is_some_and(|(value, bound)| value > bound),
+            Operator::LessThan => compared().is_some_and(|(value, bound)| value < bound),
+        }
+    }
+}
+
+/// A selector of labels. The empty one selects everything.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct LabelSelector(Vec<Requirement>);
+
+impl LabelSelector {
+    /// Reads the form of URLs, such as `app=web,tier in (a,b),!old`.
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        let parser = Parser { rest: text.trim() };
+        let refused = |cause: String| Failure::bad_request(format!("unable to parse requirement: {cause}"));
+        parser.requirements().map(Self).map_err(refused)
+    }
+
+    /// The selector of a document, with `matchLabels` and `matchExpressions`. What cannot be read selects nothing.
+    pub(crate) fn of_document(selector: &Value) -> Self {
+        let equal = texts(selector, "/matchLabels").map(|(key, value)| equals(key, value));
+        let expressions = list(selector, "/matchExpressions").iter().map(|expression| Requirement {
+            key: text(expression, "/key").to_owned(),
+            operator: operator(text(expression, "/operator")).unwrap_or(Operator::In),
+            values: list(expression, "/values").iter().filter_map(|value| value.as_str().map(str::to_owned)).collect(),
+        });
+        Self(equal.chain(expressions).collect())
+    }
+
+    /// The selector of a Service: a map of labels.
+    pub(crate) fn of_map(selector: &Value) -> Self {
+        Self(texts(selector, "").map(|(key, value)| equals(key, value)).collect())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn matches(&self, labels: &BTreeMap<Box<str>, Box<str>>) -> bool {
+        self.0.iter().all(|requirement| requirement.matches(labels.get(requirement.key.as_str()).map(|value| &**value)))
+    }
+
+    /// Whether the labels in a document's metadata match.
+    pub(crate) fn matches_document(&self, document: &Value) -> bool {
+        let labels = &document["metadata"]["labels"];
+        self.0.iter().all(|requirement| requirement.matches(labels[&requirement.key].as_str()))
+    }
+
+    /// Objects to a selector in a document that makes no sense.
+    pub(crate) fn validate(selector: &Value, path: &str, errors: &mut Errors) {
+        for (key, value) in texts(selector, "/matchLabels") {
+            if let Some(cause) = qualified(key) {
+                errors.invalid(format!("{path}.matchLabels"), key, cause);
+            }
+            if let Some(cause) = label_value(value) {
+                errors.invalid(format!("{path}.matchLabels"), value, cause);
+            }
+        }
+        for (index, expression) in list(selector, "/matchExpressions").iter().enumerate() {
+            let path = format!("{path}.matchExpressions[{index}]");
+            let values = list(expression, "/values");
+            match operator(text(expression, "/operator")) {
+                Some(Operator::In | Operator::NotIn) if values.is_empty() => {
+                    errors.required(format!("{path}.values"), "must be specified when `operator` is 'In' or 'NotIn'");
+                }
+                Some(Operator::Exists | Operator::DoesNotExist) if !values.is_empty() => {
+                    errors.forbidden(format!("{path}.values"), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
+                }
+                Some(_) => {}
+                None => errors.invalid(format!("{path}.operator"), expression["operator"].clone(), "not a valid selector operator"),
+            }
+            if let Some(cause) = qualified(text(expression, "/key")) {
+                errors.invalid(format!("{path}.key"), text(expression, "/key"), cause);
+            }
+        }
+    }
+}
+
+fn equals(key: &str, value: &str) -> Requirement {
+    Requirement { key: key.to_owned(), operator: Operator::In, values: vec![value.to_owned()] }
+}
+
+fn operator(name: &str) -> Option<Operator> {
+    match name {
+        "In" => Some(Operator::In),
+        "NotIn" => Some(Operator::NotIn),
+        "Exists" => Some(Operator::Exists),
+        "DoesNotExist" => Some(Operator::DoesNotExist),
+        _ => None,
+    }
+}
+
+impl fmt::Display for LabelSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, requirement) in self.0.iter().enumerate() {
+            f.write_str(if index > 0 { "," } else { "" })?;
+            let (key, values) = (&requirement.key, requirement.values.join(","));
+            match requirement.operator {
+                Operator::In if requirement.values.len() == 1 => write!(f, "{key}={values}")?,
+                Operator::In => write!(f, "{key} in ({values})")?,
+                Operator::NotIn if requirement.values.len() == 1 => write!(f, "{key}!={values}")?,
+                Operator::NotIn => write!(f, "{key} notin ({values})")?,
+                Operator::Exists => write!(f, "{key}")?,
+                Operator::DoesNotExist => write!(f, "!{key}")?,
+                Operator::GreaterThan => write!(f, "{key}>{values}")?,
+                Operator::LessThan => write!(f, "{key}<{values}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The rest of a selector that is being read.
+struct Parser<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Parser<'a> {
+    fn requirements(mut self) -> Result<Vec<Requirement>, String> {
+        let mut all = Vec::new();
+        if self.rest.is_empty() {
+            return Ok(all);
+        }
+        loop {
+            all.push(self.requirement()?);
+            match self.eat(",") {
+                true if self.rest.is_empty() => return Err("found '', expected: identifier after ','".into()),
+                true => {}
+                false if self.rest.is_empty() => return Ok(all),
+                false => return Err(format!("found '{}', expected: ',' or 'end of string'", self.rest)),
+            }
+        }
+    }
+
+    fn eat(&mut self, token: &str) -> bool {
+        match self.rest.trim_start().strip_prefix(token) {
+            Some(rest) => {
+                self.rest = rest.trim_start();
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The next word, up to white space or a sign.
+    fn word(&mut self) -> &'a str {
+        let text = self.rest.trim_start();
+        let end = text.find(|character: char| character.is_whitespace() || "=!(),<>".contains(character)).unwrap_or(text.len());
+        let (word, rest) = text.split_at(end);
+        self.rest = rest.trim_start();
+        word
+    }
+
+    fn requirement(&mut self) -> Result<Requirement, String> {
+        let absent = self.eat("!");
+        let key = self.word().to_owned();
+        if key.is_empty() {
+            return Err(format!("found '{}', expected: identifier", self.rest));
+        }
+        if let Some(cause) = qualified(&key) {
+            return Err(format!("<nil>: Invalid value: {key:?}: {cause}"));
+        }
+        if absent {
+            return Ok(Requirement { key, operator: Operator::DoesNotExist, values: Vec::new() });
+        }
+        let (operator, values) = self.condition()?;
+        Ok(Requirement { key, operator, values })
+    }
+
+    fn condition(&mut self) -> Result<(Operator, Vec<String>), String> {
+        if self.rest.is_empty() || self.rest.starts_with(',') {
+            return Ok((Operator::Exists, Vec::new()));
+        }
+        for (sign, operator) in [("==", Operator::In), ("=", Operator::In), ("!=", Operator::NotIn)] {
+            if self.eat(sign) {
+                return Ok((operator, vec![self.value()?]));
+            }
+        }
+        for (sign, operator) in [(">", Operator::GreaterThan), ("<", Operator::LessThan)] {
+            if self.eat(sign) {
+                let value = self.value()?;
+                value.parse::<i64>().map_err(|_| format!("{value:?}: for 'Gt', 'Lt' operators, the value must be an integer"))?;
+                return Ok((operator, vec![value]));
+            }
+        }
+        match self.word() {
+            "in" => Ok((Operator::In, self.values()?)),
+            "notin" => Ok((Operator::NotIn, self.values()?)),
+            other => Err(format!("found '{other}', expected: in, notin, =, ==, !=, gt, lt")),
+        }
+    }
+
+    fn value(&mut self) -> Result<String, String> {
+        let value = self.word().to_owned();
+        match label_value(&value) {
+            Some(cause) => Err(format!("values[0][{value}]: Invalid value: {value:?}: {cause}")),
+            None => Ok(value),
+        }
+    }
+
+    fn values(&mut self) -> Result<Vec<String>, String> {
+        if !self.eat("(") {
+            return Err(format!("found '{}', expected: '('", self.rest));
+        }
+        let mut values = Vec::new();
+        loop {
+            values.push(self.value()?);
+            if self.eat(")") {
+                return Ok(values);
+            }
+            if !self.eat(",") {
+                return Err(format!("found '{}', expected: ',' or ')'", self.rest));
+            }
+        }
+    }
+}
+
+/// A selector of fields: some must have a value, some must not.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct FieldSelector(Vec<(String, bool, String)>);
+
+impl FieldSelector {
+    /// Reads the form of URLs, such as `spec.nodeName=a,status.phase!=Failed`.
+    pub(crate) fn parse(text: &str, resource: &Resource) -> Result<Self> {
+        let mut terms = Vec::new();
+        for term in split_escaped(text) {
+            let (field, equal, value) =
+                split_term(&term).ok_or_else(|| Failure::bad_request(format!("invalid selector: '{text}'; can't understand '{term}'")))?;
+            let known = field == "metadata.name" || (field == "metadata.namespace" && resource.namespaced);
+            if !known && !resource.field_names.contains(&field) {
+                let message = format!(
+                    "Unable to find \"{}, Resource={}\" that match label selector \"\", field selector {text:?}: field label not supported: {field}",
+                    resource.api_version(),
+                    resource.plural
+                );
+                return Err(Failure::bad_request(message));
+            }
+            terms.push((field.to_owned(), equal, value));
+        }
+        Ok(Self(terms))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn matches(&self, stored: &Stored) -> bool {
+        self.0.iter().all(|(field, equal, wanted)| {
+            let value = match field.as_str() {
+                "metadata.name" => &*stored.key.name,
+                "metadata.namespace" => &*stored.key.namespace,
+                other => stored.fields.iter().find(|(name, _)| *name == other).map_or("", |(_, value)| value),
+            };
+            (value == wanted) == *equal
+        })
+    }
+}
+
+/// Splits at commas that no backslash protects. Empty terms say nothing.
+fn split_escaped(text: &str) -> Vec<String> {
+    let (mut terms, mut term, mut escaped) = (Vec::new(), String::new(), false);
+    for character in text.chars() {
+        match character {
+            ',' if !escaped => terms.push(std::mem::take(&mut term)),
+            _ => term.push(character),
+        }
+        escaped = character == '\\' && !escaped;
+    }
+    terms.push(term);
+    terms.retain(|term| !term.is_empty());
+    terms
+}
+
+fn split_term(term: &str) -> Option<(&str, bool, String)> {
+    let signs = [("!=", false), ("==", true), ("=", true)];
+    let (at, sign, equal) = signs.iter().filter_map(|(sign, equal)| Some((term.find(sign)?, *sign, *equal))).min_by_key(|found| found.0)?;
+    let (field, value) = (term.get(..at)?, term.get(at + sign.len()..)?);
+    Some((field, equal, value.replace("\\,", ",").replace("\\=", "=").replace("\\\\", "\\")))
+}
+
+/// Both selectors of a request.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Selection {
+    pub(crate) labels: LabelSelector,
+    pub(crate) fields: FieldSelector,
+}
+
+impl Selection {
+    pub(crate) fn is_everything(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    pub(crate) fn matches(&self, stored: &Stored) -> bool {
+        self.labels.matches(&stored.labels) && self.fields.matches(stored)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(pairs: &[(&str, &str)]) -> BTreeMap<Box<str>, Box<str>> {
+        pairs.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect()
+    }
+
+    #[test]
+    fn labels_are_selected() {
+        let web = labels(&[("app", "web"), ("n", "5")]);
+        for (text, expected) in [
+            ("", true),
+            ("app", true),
+            ("!app", false),
+            ("app=web", true),
+            ("app==db", false),
+            ("app!=db,x!=y", true),
+            ("app in (db, web)", true),
+            ("app notin (web)", false),
+            ("x notin (y)", true),
+            ("n>4,n<6", true),
+            ("app = web , !x", true),
+            ("app=", false),
+        ] {
+            assert_eq!(LabelSelector::parse(text).unwrap().matches(&web), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in ["=", "a in", "a in (", "a=b c", "a,,b", "é=1", "a=é", "a=b,", "a>b", "a in (x", "(", "!!a", "a b"] {
+            assert_eq!(LabelSelector::parse(text).unwrap_err().code, 400, "{text}");
+        }
+    }
+
+    #[test]
+    fn fields_are_split_with_care() {
+        assert_eq!(split_escaped(r"a=b\,c,d=e"), [r"a=b\,c", "d=e"]);
+        assert_eq!(split_term("a!=b"), Some(("a", false, "b".into())));
+        assert_eq!(split_term("a==b"), Some(("a", true, "b".into())));
+        assert_eq!(split_term("é"), None);
+    }
+}
