@@ -23,6 +23,7 @@ const TABLE: &[Row] = &[
     Row { name: "hns", may_use: &["hcn", "vfp", "wire"], because: "the one place where policy becomes rules" },
     Row { name: "host", may_use: &["hcn", "wire"], because: "the operating system and the real service are both edges" },
     Row { name: "cni", may_use: &["hcn", "host"], because: "a plugin sees documents and the system, never the switch" },
+    Row { name: "cluster", may_use: &[], because: "Kubernetes does not know about us" },
     Row { name: "node", may_use: &["hcn", "hns", "host", "vfp", "wire"], because: "assembly, no logic" },
     Row { name: "abi", may_use: &["hcn"], because: "a DLL passes documents on and keeps none" },
     Row { name: "computenetwork", may_use: &["abi", "hcn"], because: "a DLL passes documents on and keeps none" },

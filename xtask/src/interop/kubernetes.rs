@@ -1,0 +1,73 @@
+//! Kubernetes' own API server, and ours, before the same tests.
+//!
+//! The programs are ordinary dependencies of the Go module `interop/kubernetes`; etcd is Debian's. The tests are those of the crate `cluster`
+//! (`crates/cluster/tests/semantics`), which know nothing of how the servers are made.
+
+mod original;
+mod programs;
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use self::original::Original;
+use super::{Log, limited, make_directory, step};
+use crate::tools::{self, Tool};
+use crate::{dist, shell};
+
+/// What is not built from the module.
+const TOOLS: &[Tool] = &[Tool { program: "etcd", package: "etcd-server", purpose: "is where kube-apiserver keeps everything" }];
+
+/// Building and running the tests.
+const LIMIT: Duration = Duration::from_secs(1500);
+
+/// The tests with Kubernetes' own server, and then with ours, if there is one.
+pub(super) fn run() -> Result<(), String> {
+    if shell::output(shell::program("go").arg("version")).is_err() {
+        return Err("go is needed; install it, for example with `apt install golang-go`".to_owned());
+    }
+    let path = tools::path();
+    tools::install(&tools::missing(TOOLS, &path))?;
+    let directory = dist::target_directory()?.join("interop").join("kubernetes");
+    make_directory(&directory)?;
+    step("build Kubernetes");
+    programs::build(&directory)?;
+    step("start etcd, kube-apiserver and kube-controller-manager");
+    let original = Original::start(&directory)?;
+    step("run the tests with the original");
+    battery(&directory.join("original.log"), Some(&original.kubeconfig()))?;
+    drop(original);
+    if !shell::root().join("bin/transom/src/api.rs").exists() {
+        println!("our own server is not there yet");
+        return Ok(());
+    }
+    step("run the tests with ours");
+    battery(&directory.join("ours.log"), None)
+}
+
+/// Runs the tests with the server of a kubeconfig, or with one of ours that they start.
+fn battery(log: &Path, kubeconfig: Option<&Path>) -> Result<(), String> {
+    let mut cargo = shell::cargo();
+    cargo.args(["test", "-p", "cluster", "--test", "semantics"]).env_remove("TRANSOM_KUBECONFIG").env_remove("TRANSOM_IS_ORIGINAL");
+    if let Some(kubeconfig) = kubeconfig {
+        cargo.env("TRANSOM_KUBECONFIG", kubeconfig).env("TRANSOM_IS_ORIGINAL", "1");
+    }
+    let mut log = Log::create(log)?;
+    let mut summary = String::new();
+    let status = limited::run(&mut cargo, LIMIT, |line| {
+        log.add(line);
+        if line.ends_with("... FAILED") || line.starts_with("error") {
+            println!("{line}");
+        }
+        if line.starts_with("test result: ") {
+            summary = line.to_owned();
+        }
+    })?;
+    println!("{summary}");
+    if status.success() { Ok(()) } else { Err(format!("the tests failed: {status}; see {}", log.path.display())) }
+}
+
+/// Writes a file that a program of theirs reads.
+fn write(file: &Path, text: &str) -> Result<(), String> {
+    fs::write(file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))
+}
