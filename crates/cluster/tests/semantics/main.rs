@@ -4,6 +4,10 @@
 //! a `transom api serve` that lives as long as the tests. Every value that is expected here was first seen in an answer of the original
 //! (`cargo xtask interop kubernetes`). Where ours answers otherwise on purpose, [`differences`] says so and why.
 
+mod basics;
+mod concurrency;
+mod discovery;
 mod harness;
-
-use harness::differences;
+mod lists;
+mod patches;
+mod watches;

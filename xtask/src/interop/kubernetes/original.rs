@@ -1,15 +1,15 @@
 //! A cluster's control plane, as small as it can be: etcd, kube-apiserver and kube-controller-manager on loopback.
 
 use std::fs::{self, File};
-use std::net::TcpListener;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::super::make_directory;
 use super::write;
-use crate::interop::make_directory;
-use crate::tools;
 
 /// From starting to being ready.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -38,7 +38,8 @@ impl Original {
         make_directory(&state)?;
         let mut original = Self { directory: directory.to_owned(), running: Vec::new() };
         let [client, peer, secure] = free_ports()?;
-        original.spawn(&mut etcd(&state, client, peer), "etcd")?;
+        original.spawn(&mut original.etcd(client, peer), "etcd")?;
+        make_a_past(client)?;
         write(&state.join("tokens.csv"), &format!("{TOKEN},transom,transom,system:masters\n"))?;
         original.spawn(&mut original.apiserver(client, secure), "kube-apiserver")?;
         write(&original.kubeconfig(), &original.describe(secure))?;
@@ -54,6 +55,16 @@ impl Original {
 
     fn state(&self) -> PathBuf {
         self.directory.join("state")
+    }
+
+    fn etcd(&self, client: u16, peer: u16) -> Command {
+        let (client, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
+        let mut command = Command::new(self.directory.join("etcd"));
+        command.arg("--data-dir").arg(self.state().join("etcd"));
+        command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
+        command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
+        command.args(["--initial-cluster", &format!("default={peer}")]);
+        command
     }
 
     /// The server makes its own certificate, and its key signs tokens of service accounts too. The admission of service accounts is off:
@@ -91,7 +102,7 @@ impl Original {
         let authority = self.state().join("certificates").join("apiserver.crt");
         format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: original\n\
-            clusters:\n- name: original\n  cluster:\n    server: https://localhost:{port}\n    certificate-authority: {}\n\
+            clusters:\n- name: original\n  cluster:\n    server: https://127.0.0.1:{port}\n    certificate-authority: {}\n\
             users:\n- name: original\n  user:\n    token: {TOKEN}\n\
             contexts:\n- name: original\n  context:\n    cluster: original\n    user: original\n",
             authority.display()
@@ -125,19 +136,35 @@ impl Original {
     }
 }
 
-fn etcd(state: &Path, client: u16, peer: u16) -> Command {
-    let (client, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
-    let mut command = Command::new("etcd");
-    command.env("PATH", tools::path()).arg("--data-dir").arg(state.join("etcd"));
-    command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
-    command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
-    command.args(["--initial-cluster", &format!("default={peer}")]);
-    command
+/// Changes a key some times, so that there are versions older than anything the server remembers.
+fn make_a_past(etcd: u16) -> Result<(), String> {
+    let body = r#"{"key": "dHJhbnNvbQ==", "value": "MQ=="}"#;
+    let length = body.len();
+    let request = format!("POST /v3/kv/put HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}");
+    let deadline = Instant::now() + LIMIT;
+    let mut left = 3;
+    while left > 0 {
+        match exchange(etcd, &request) {
+            Ok(answer) if answer.starts_with("HTTP/1.1 200") => left -= 1,
+            _ if Instant::now() > deadline => return Err("etcd did not become ready; see etcd.log".to_owned()),
+            _ => thread::sleep(POLL),
+        }
+    }
+    Ok(())
+}
+
+fn exchange(port: u16, request: &str) -> io::Result<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    stream.write_all(request.as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
 }
 
 /// Ports that nobody uses now. Somebody may take one before we do, and then the run fails and says so.
 fn free_ports() -> Result<[u16; 3], String> {
-    let taken = |error: std::io::Error| format!("no port is free: {error}");
+    let taken = |error: io::Error| format!("no port is free: {error}");
     let mut listeners = Vec::new();
     for _ in 0..3 {
         listeners.push(TcpListener::bind("127.0.0.1:0").map_err(taken)?);

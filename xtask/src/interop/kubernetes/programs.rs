@@ -6,8 +6,14 @@ use std::path::Path;
 use super::write;
 use crate::shell;
 
-/// What is built.
-const PROGRAMS: [&str; 4] = ["kube-apiserver", "kube-controller-manager", "kubectl", "kube-proxy"];
+/// What is built, and the package it is built from.
+const PROGRAMS: [(&str, &str); 5] = [
+    ("etcd", "go.etcd.io/etcd/server/v3"),
+    ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
+    ("kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"),
+    ("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
+    ("kube-proxy", "k8s.io/kubernetes/cmd/kube-proxy"),
+];
 
 /// Builds all programs for this system, unless they are there already, of the same versions.
 pub(super) fn build(into: &Path) -> Result<(), String> {
@@ -16,14 +22,14 @@ pub(super) fn build(into: &Path) -> Result<(), String> {
     let versions = read("go.mod")? + &read("go.sum")?;
     let stamp = into.join("versions");
     let is_built = fs::read_to_string(&stamp).is_ok_and(|built| built == versions);
-    if is_built && PROGRAMS.iter().all(|program| into.join(program).is_file()) {
+    if is_built && PROGRAMS.iter().all(|(program, _)| into.join(program).is_file()) {
         return Ok(());
     }
     let release = release(&versions).ok_or("interop/kubernetes/go.mod requires no k8s.io/kubernetes")?;
-    for program in PROGRAMS {
+    for (program, package) in PROGRAMS {
         let mut go = shell::program("go");
         go.current_dir(&module).env("CGO_ENABLED", "0").args(["build", "-ldflags", &flags(release), "-o"]).arg(into.join(program));
-        shell::run(go.arg(format!("k8s.io/kubernetes/cmd/{program}")))?;
+        shell::run(go.arg(package))?;
     }
     write(&stamp, &versions)
 }
