@@ -209,7 +209,7 @@ fn selectors_that_make_no_sense() {
         ("=fruit", "found '=', expected: !, identifier, or 'end of string'"),
         ("a=b,", "found '', expected: identifier after ','"),
         ("a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
-        ("size>big", "unable to parse requirement: values[0][size]: Invalid value: \"big\": for 'Gt', 'Lt' operators, the value must be an integer"),
+        ("size>big", "unable to parse requirement: values[0]: Invalid value: \"big\": for 'Gt', 'Lt' operators, the value must be an integer"),
     ];
     for (selector, reason) in rows {
         let status = scope.get(&format!("configmaps?labelSelector={}", escaped(selector))).expect(400);

@@ -4,10 +4,22 @@
 //! a `transom api serve` that lives as long as the tests. Every value that is expected here was first seen in an answer of the original
 //! (`cargo xtask interop kubernetes`). Where ours answers otherwise on purpose, [`differences`] says so and why.
 
+mod access;
+mod allocation;
 mod basics;
 mod concurrency;
+mod defaults;
+mod deletes;
 mod discovery;
+mod endpoints;
+mod dry_run;
 mod harness;
+mod input;
 mod lists;
+mod namespaces;
 mod patches;
+mod subresources;
+mod tables;
+mod validation;
 mod watches;
+mod workloads;
