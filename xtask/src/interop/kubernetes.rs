@@ -33,7 +33,7 @@ pub(super) fn run() -> Result<(), String> {
     battery(&directory.join("original.log"), Some(&original.kubeconfig()))?;
     drop(original);
     if !has_server()? {
-        println!("our own server is not there yet");
+        println!("transom has no `api serve`: the tests ran with the original only");
         return Ok(());
     }
     step("run the tests with ours");
@@ -51,7 +51,9 @@ fn has_server() -> Result<bool, String> {
 /// Runs the tests with the server of a kubeconfig, or with one of ours that they start.
 fn battery(log: &Path, kubeconfig: Option<&Path>) -> Result<(), String> {
     let mut cargo = shell::cargo();
-    cargo.args(["test", "-p", "cluster", "--test", "semantics"]).env_remove("TRANSOM_KUBECONFIG").env_remove("TRANSOM_IS_ORIGINAL");
+    // Most of them wait for a controller most of the time.
+    cargo.args(["test", "-p", "cluster", "--test", "semantics", "--", "--test-threads", "8"]);
+    cargo.env_remove("TRANSOM_KUBECONFIG").env_remove("TRANSOM_IS_ORIGINAL");
     if let Some(kubeconfig) = kubeconfig {
         cargo.env("TRANSOM_KUBECONFIG", kubeconfig).env("TRANSOM_IS_ORIGINAL", "1");
     }

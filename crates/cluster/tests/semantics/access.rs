@@ -8,7 +8,7 @@ use crate::harness::server;
 #[test]
 fn strangers_are_refused() {
     for path in ["/api/v1/namespaces", "/apis", "/version", "/api/v1/namespaces/default/configmaps?watch=true", "/nosuch"] {
-        let answer = server().call(Method::GET, path).as_stranger().send();
+        let answer = server().call(Method::GET, path).without_credentials().send();
         assert_eq!(answer.header("content-type"), "application/json", "{path}");
         answer.refused(401, "Unauthorized", "Unauthorized");
     }
@@ -17,7 +17,7 @@ fn strangers_are_refused() {
 #[test]
 fn a_wrong_token_is_refused() {
     for token in ["Bearer nonsense", "Bearer", "Basic dXNlcjpwYXNz", "nonsense"] {
-        let answer = server().call(Method::GET, "/api/v1/namespaces").as_stranger().header("authorization", token).send();
+        let answer = server().call(Method::GET, "/api/v1/namespaces").without_credentials().header("authorization", token).send();
         let status = answer.refused(401, "Unauthorized", "Unauthorized");
         assert!(status.get("details").is_none());
     }
@@ -26,7 +26,7 @@ fn a_wrong_token_is_refused() {
 #[test]
 fn strangers_cannot_write_either() {
     let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "strange"}});
-    let answer = server().call(Method::POST, "/api/v1/namespaces").as_stranger().json(&body).send();
+    let answer = server().call(Method::POST, "/api/v1/namespaces").without_credentials().json(&body).send();
     answer.refused(401, "Unauthorized", "Unauthorized");
     assert_eq!(server().get("/api/v1/namespaces/strange").status, 404);
 }

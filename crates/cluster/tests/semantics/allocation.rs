@@ -97,7 +97,8 @@ fn headless() {
 #[test]
 fn another_name() {
     let scope = Scope::new();
-    let made = scope.post("services", &json!({"metadata": {"name": "one"}, "spec": {"type": "ExternalName", "externalName": "a.test"}})).created();
+    let made =
+        scope.post("services", &json!({"metadata": {"name": "one"}, "spec": {"type": "ExternalName", "externalName": "a.test"}})).created();
     let expected = json!({"type": "ExternalName", "externalName": "a.test", "sessionAffinity": "None"});
     assert_eq!(made["spec"], expected);
     let patch = json!({"spec": {"type": "ClusterIP", "externalName": null, "ports": [{"port": 80}]}});
@@ -125,7 +126,8 @@ fn two_families() {
         assert!(addresses[0].as_str().is_some_and(|address| address.starts_with("10.96.")));
         assert!(addresses[1].as_str().is_some_and(|address| address.starts_with("fd00:10:96::")));
     }
-    let made = scope.post("services", &with("turned", json!({"ipFamilyPolicy": "RequireDualStack", "ipFamilies": ["IPv6", "IPv4"]}))).created();
+    let made =
+        scope.post("services", &with("turned", json!({"ipFamilyPolicy": "RequireDualStack", "ipFamilies": ["IPv6", "IPv4"]}))).created();
     assert!(address(&made).starts_with("fd00:10:96::"));
 }
 

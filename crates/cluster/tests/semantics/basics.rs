@@ -106,7 +106,12 @@ fn neither_name_nor_prefix() {
     let scope = Scope::new();
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}});
     let message = "name or generateName is required";
-    scope.post("configmaps", &map).invalid("", "ConfigMap", "", &[("FieldValueRequired", "metadata.name", &format!("Required value: {message}"))]);
+    scope.post("configmaps", &map).invalid(
+        "",
+        "ConfigMap",
+        "",
+        &[("FieldValueRequired", "metadata.name", &format!("Required value: {message}"))],
+    );
 }
 
 #[test]
@@ -177,7 +182,8 @@ fn an_update_of_what_is_not_there() {
 #[test]
 fn some_kinds_are_created_by_updates() {
     let scope = Scope::new();
-    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "one"}, "spec": {"holderIdentity": "me"}});
+    let lease =
+        json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "one"}, "spec": {"holderIdentity": "me"}});
     scope.put("leases/one", &lease).created();
     let endpoints = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "one"}});
     scope.put("endpoints/one", &endpoints).created();

@@ -6,7 +6,9 @@ use crate::harness::Scope;
 use crate::harness::objects::{config_map, deployment};
 
 fn changed(object: &str) -> String {
-    format!("Operation cannot be fulfilled on {object}: the object has been modified; please apply your changes to the latest version and try again")
+    format!(
+        "Operation cannot be fulfilled on {object}: the object has been modified; please apply your changes to the latest version and try again"
+    )
 }
 
 #[test]

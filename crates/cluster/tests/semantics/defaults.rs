@@ -168,13 +168,15 @@ fn a_secret() {
 #[test]
 fn endpoints() {
     let subset = json!({"addresses": [{"ip": "10.0.0.2"}, {"ip": "10.0.0.1"}], "ports": [{"port": 80}]});
-    let expected = json!({"subsets": [{"addresses": [{"ip": "10.0.0.2"}, {"ip": "10.0.0.1"}], "ports": [{"port": 80, "protocol": "TCP"}]}]});
+    let expected =
+        json!({"subsets": [{"addresses": [{"ip": "10.0.0.2"}, {"ip": "10.0.0.1"}], "ports": [{"port": 80, "protocol": "TCP"}]}]});
     assert_eq!(completed("endpoints", json!({"metadata": {"name": "one"}, "subsets": [subset]})), expected);
 }
 
 #[test]
 fn an_endpoint_slice() {
-    let body = json!({"metadata": {"name": "one"}, "addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"]}], "ports": [{"port": 80}]});
+    let body =
+        json!({"metadata": {"name": "one"}, "addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"]}], "ports": [{"port": 80}]});
     let expected = json!({
         "addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {}}],
         "ports": [{"name": "", "protocol": "TCP", "port": 80}],

@@ -83,7 +83,8 @@ fn what_is_being_deleted_takes_no_new_finalizers() {
     scope.post("configmaps", &map).created();
     scope.delete("configmaps/one").ok();
     let answer = scope.merge("configmaps/one", &json!({"metadata": {"finalizers": ["test.transom/keep", "test.transom/more"]}}));
-    let message = "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{\"test.transom/more\"}";
+    let message =
+        "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{\"test.transom/more\"}";
     answer.invalid("", "ConfigMap", "one", &[("FieldValueForbidden", "metadata.finalizers", message)]);
     let changed = scope.merge("configmaps/one", &json!({"data": {"still": "changes"}})).ok();
     assert_eq!(changed["data"]["still"], "changes");
@@ -108,7 +109,11 @@ fn finalizers_are_named_like_labels() {
     let scope = Scope::new();
     let mut map = config_map("one");
     map["metadata"]["finalizers"] = json!(["keep"]);
-    let causes = [("FieldValueInvalid", "metadata.finalizers[0]", "Invalid value: \"keep\": name is neither a standard finalizer name nor is it fully qualified")];
+    let causes = [(
+        "FieldValueInvalid",
+        "metadata.finalizers[0]",
+        "Invalid value: \"keep\": name is neither a standard finalizer name nor is it fully qualified",
+    )];
     scope.post("configmaps", &map).invalid("", "ConfigMap", "one", &causes);
 }
 
@@ -239,9 +244,7 @@ fn dependents_that_do_not_block_are_not_waited_for() {
     scope.post("configmaps", &stubborn).created();
     scope.delete_with("configmaps/owner", &json!({"propagationPolicy": "Foreground"})).ok();
     eventually("the owner goes", || is_gone(&scope, "configmaps/owner").then_some(()));
-    eventually("the child is deleted", || {
-        scope.get("configmaps/stubborn").body["metadata"]["deletionTimestamp"].is_string().then_some(())
-    });
+    eventually("the child is deleted", || scope.get("configmaps/stubborn").body["metadata"]["deletionTimestamp"].is_string().then_some(()));
 }
 
 #[test]
@@ -306,7 +309,11 @@ fn one_controller_at_most() {
     map["metadata"]["ownerReferences"] = json!([owner("a"), owner("b")]);
     let status = scope.post("configmaps", &map).expect(422);
     let message = status["details"]["causes"][0]["message"].as_str().unwrap_or_default();
-    assert!(message.ends_with("Only one reference can have Controller set to true. Found \"true\" in references for ConfigMap/a and ConfigMap/b"), "{message}");
+    assert!(
+        message
+            .ends_with("Only one reference can have Controller set to true. Found \"true\" in references for ConfigMap/a and ConfigMap/b"),
+        "{message}"
+    );
     assert_eq!(status["details"]["causes"][0]["field"], "metadata.ownerReferences");
 }
 

@@ -100,7 +100,8 @@ fn pods_and_namespaces_among_the_core_resources() {
     assert_eq!(resource(&list, "pods/status"), status);
     let namespaces = json!(["create", "delete", "get", "list", "patch", "update", "watch"]);
     assert_eq!(resource(&list, "namespaces")["verbs"], namespaces);
-    let finalize = json!({"name": "namespaces/finalize", "singularName": "", "namespaced": false, "kind": "Namespace", "verbs": ["update"]});
+    let finalize =
+        json!({"name": "namespaces/finalize", "singularName": "", "namespaced": false, "kind": "Namespace", "verbs": ["update"]});
     assert_eq!(resource(&list, "namespaces/finalize"), finalize);
 }
 
@@ -163,7 +164,8 @@ fn a_client_that_knows_the_new_form_gets_it() {
 fn the_root_lists_paths() {
     let paths = server().get("/").ok();
     let paths = paths["paths"].as_array().expect("there are paths");
-    for path in ["/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/healthz", "/openapi/v2", "/openapi/v3", "/readyz", "/version"] {
+    for path in ["/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/healthz", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+    {
         assert!(paths.contains(&json!(path)), "{path}");
     }
 }
@@ -193,5 +195,8 @@ fn openapi_names_what_patches_need() {
     let core = server().get("/openapi/v3/api/v1").ok();
     let schemas = &core["components"]["schemas"];
     let containers = &schemas["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"];
-    assert_eq!((&containers["x-kubernetes-patch-merge-key"], &containers["x-kubernetes-patch-strategy"]), (&json!("name"), &json!("merge")));
+    assert_eq!(
+        (&containers["x-kubernetes-patch-merge-key"], &containers["x-kubernetes-patch-strategy"]),
+        (&json!("name"), &json!("merge"))
+    );
 }

@@ -44,7 +44,8 @@ fn another_kind() {
     scope.post("configmaps", &pod("one")).refused(400, "BadRequest", message);
     let mut unknown = config_map("one");
     unknown["kind"] = json!("Nonsense");
-    let message = "Nonsense in version \"v1\" cannot be handled as a ConfigMap: no kind \"Nonsense\" is registered for version \"v1\" in scheme ";
+    let message =
+        "Nonsense in version \"v1\" cannot be handled as a ConfigMap: no kind \"Nonsense\" is registered for version \"v1\" in scheme ";
     let status = scope.post("configmaps", &unknown).expect(400);
     assert!(status["message"].as_str().is_some_and(|text| text.starts_with(message)), "{status}");
 }
@@ -135,7 +136,10 @@ fn a_type_that_nobody_reads() {
     let status = answer.expect(415);
     assert_eq!(status["reason"], "UnsupportedMediaType");
     let message = status["message"].as_str().unwrap_or_default();
-    assert!(message.starts_with("the body of the request was in an unknown format - accepted media types include: application/json"), "{message}");
+    assert!(
+        message.starts_with("the body of the request was in an unknown format - accepted media types include: application/json"),
+        "{message}"
+    );
 }
 
 #[test]

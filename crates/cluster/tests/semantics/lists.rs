@@ -16,7 +16,9 @@ fn selected(scope: &Scope, selector: &str) -> Vec<String> {
 
 fn fruit() -> Scope {
     let scope = Scope::new();
-    for (name, key, value) in [("apple", "kind", "fruit"), ("bean", "kind", "vegetable"), ("cherry", "kind", "fruit"), ("door", "other", "wood")] {
+    for (name, key, value) in
+        [("apple", "kind", "fruit"), ("bean", "kind", "vegetable"), ("cherry", "kind", "fruit"), ("door", "other", "wood")]
+    {
         scope.post("configmaps", &labelled(name, key, value)).created();
     }
     scope
@@ -141,9 +143,15 @@ fn not_older_than() {
 fn how_a_version_matches_is_checked() {
     let scope = Scope::new();
     let status = scope.get("configmaps?resourceVersionMatch=Exact").expect(422);
-    assert_eq!(status["message"], "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided");
+    assert_eq!(
+        status["message"],
+        "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
+    );
     let status = scope.get("configmaps?resourceVersion=0&resourceVersionMatch=Exact").expect(422);
-    assert_eq!(status["message"], "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+    assert_eq!(
+        status["message"],
+        "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""
+    );
     let status = scope.get("configmaps?resourceVersion=1&resourceVersionMatch=Nearly").expect(422);
     assert_eq!(status["details"]["causes"][0]["field"], "resourceVersionMatch");
     assert_eq!(status["details"]["causes"][0]["reason"], "FieldValueNotSupported");
@@ -209,7 +217,10 @@ fn selectors_that_make_no_sense() {
         ("=fruit", "found '=', expected: !, identifier, or 'end of string'"),
         ("a=b,", "found '', expected: identifier after ','"),
         ("a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
-        ("size>big", "unable to parse requirement: values[0]: Invalid value: \"big\": for 'Gt', 'Lt' operators, the value must be an integer"),
+        (
+            "size>big",
+            "unable to parse requirement: values[0]: Invalid value: \"big\": for 'Gt', 'Lt' operators, the value must be an integer",
+        ),
     ];
     for (selector, reason) in rows {
         let status = scope.get(&format!("configmaps?labelSelector={}", escaped(selector))).expect(400);
@@ -285,7 +296,11 @@ fn fields_of_other_kinds() {
 fn fields_that_are_not_known() {
     let scope = Scope::new();
     let message = "field label not supported: spec.nothing";
-    scope.get("configmaps?fieldSelector=spec.nothing%3Da").refused(400, "BadRequest", "\"spec.nothing\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"");
+    scope.get("configmaps?fieldSelector=spec.nothing%3Da").refused(
+        400,
+        "BadRequest",
+        "\"spec.nothing\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+    );
     scope.get("pods?fieldSelector=spec.nothing%3Da").refused(400, "BadRequest", message);
     scope.get("configmaps?fieldSelector=nonsense").refused(400, "BadRequest", "invalid selector: 'nonsense'; can't understand 'nonsense'");
 }

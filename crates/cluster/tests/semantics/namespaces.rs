@@ -52,7 +52,10 @@ fn nothing_is_created_in_a_namespace_that_ends() {
     let path = format!("/api/v1/namespaces/{}", scope.name);
     server().delete(&path).ok();
     let answer = scope.post("configmaps", &config_map("late"));
-    let message = format!("configmaps \"late\" is forbidden: unable to create new content in namespace {} because it is being terminated", scope.name);
+    let message = format!(
+        "configmaps \"late\" is forbidden: unable to create new content in namespace {} because it is being terminated",
+        scope.name
+    );
     let status = answer.refused(403, "Forbidden", &message);
     let cause = json!({"reason": "NamespaceTerminating", "message": format!("namespace {} is being terminated", scope.name), "field": "metadata.namespace"});
     assert_eq!(status["details"], json!({"name": "late", "kind": "configmaps", "causes": [cause]}));
@@ -64,7 +67,10 @@ fn nothing_is_created_in_a_namespace_that_ends() {
     let conditions = eventually("the namespace says what it waits for", || {
         let namespace = server().get(&path).ok();
         let conditions = namespace["status"]["conditions"].as_array()?.clone();
-        conditions.iter().any(|condition| condition["type"] == "NamespaceFinalizersRemaining" && condition["status"] == "True").then_some(conditions)
+        conditions
+            .iter()
+            .any(|condition| condition["type"] == "NamespaceFinalizersRemaining" && condition["status"] == "True")
+            .then_some(conditions)
     });
     assert!(conditions.iter().any(|condition| condition["type"] == "NamespaceContentRemaining"));
     scope.merge("configmaps/kept", &json!({"metadata": {"finalizers": null}})).ok();
@@ -81,7 +87,12 @@ fn the_default_namespace_stays() {
 fn names_of_namespaces() {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "with.dot"}});
     let message = "Invalid value: \"with.dot\": must not contain dots";
-    server().post("/api/v1/namespaces", &namespace).invalid("", "Namespace", "with.dot", &[("FieldValueInvalid", "metadata.name", message)]);
+    server().post("/api/v1/namespaces", &namespace).invalid(
+        "",
+        "Namespace",
+        "with.dot",
+        &[("FieldValueInvalid", "metadata.name", message)],
+    );
 }
 
 #[test]

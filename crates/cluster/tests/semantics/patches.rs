@@ -70,10 +70,7 @@ fn a_test_that_fails() {
 fn json_patches_of_what_is_not_there() {
     let scope = with_map();
     let message = "the server rejected our request due to an error in our request";
-    let patches = [
-        json!([{"op": "remove", "path": "/data/none"}]),
-        json!([{"op": "add", "path": "/none/x", "value": "x"}]),
-    ];
+    let patches = [json!([{"op": "remove", "path": "/data/none"}]), json!([{"op": "add", "path": "/none/x", "value": "x"}])];
     for patch in patches {
         let status = scope.json_patch("configmaps/one", &patch).refused(422, "Invalid", message);
         assert_eq!(status["details"], json!({}));
@@ -118,7 +115,10 @@ fn a_merge_patch_is_an_object() {
 #[test]
 fn strategic_patches_merge_lists_by_their_keys() {
     let scope = with_deployment();
-    let spec = patched(&scope, &json!({"containers": [{"name": "side", "image": "registry.test/side:2"}, {"name": "new", "image": "registry.test/new:1"}]}));
+    let spec = patched(
+        &scope,
+        &json!({"containers": [{"name": "side", "image": "registry.test/side:2"}, {"name": "new", "image": "registry.test/new:1"}]}),
+    );
     assert_eq!(names(&spec["containers"]), ["main", "side", "new"]);
     assert_eq!(spec["containers"][1]["image"], "registry.test/side:2");
     assert_eq!(spec["containers"][0]["image"], "registry.test/main:1");
@@ -127,7 +127,10 @@ fn strategic_patches_merge_lists_by_their_keys() {
 #[test]
 fn strategic_patches_merge_inside_of_merged_items() {
     let scope = with_deployment();
-    let spec = patched(&scope, &json!({"containers": [{"name": "main", "env": [{"name": "B", "value": "3"}, {"name": "C", "value": "4"}], "args": ["z"]}]}));
+    let spec = patched(
+        &scope,
+        &json!({"containers": [{"name": "main", "env": [{"name": "B", "value": "3"}, {"name": "C", "value": "4"}], "args": ["z"]}]}),
+    );
     let main = &spec["containers"][0];
     assert_eq!(main["env"], json!([{"name": "A", "value": "1"}, {"name": "B", "value": "3"}, {"name": "C", "value": "4"}]));
     assert_eq!(main["args"], json!(["z"]), "a list without a key is replaced");
@@ -145,7 +148,10 @@ fn ports_are_merged_by_their_number() {
 #[test]
 fn strategic_patches_delete_items() {
     let scope = with_deployment();
-    let spec = patched(&scope, &json!({"containers": [{"name": "side", "$patch": "delete"}, {"name": "main", "env": [{"name": "A", "$patch": "delete"}]}]}));
+    let spec = patched(
+        &scope,
+        &json!({"containers": [{"name": "side", "$patch": "delete"}, {"name": "main", "env": [{"name": "A", "$patch": "delete"}]}]}),
+    );
     assert_eq!(names(&spec["containers"]), ["main"]);
     assert_eq!(spec["containers"][0]["env"], json!([{"name": "B", "value": "2"}]));
 }
@@ -219,7 +225,8 @@ fn keys_that_are_not_retained_go() {
 fn without_retaining_both_stay_and_that_is_refused() {
     let scope = with_deployment();
     let patch = json!({"spec": {"strategy": {"type": "Recreate"}}});
-    let cause = ("FieldValueForbidden", "spec.strategy.rollingUpdate", "Forbidden: may not be specified when strategy `type` is 'Recreate'");
+    let cause =
+        ("FieldValueForbidden", "spec.strategy.rollingUpdate", "Forbidden: may not be specified when strategy `type` is 'Recreate'");
     scope.strategic("deployments/one", &patch).invalid("apps", "Deployment", "one", &[cause]);
 }
 
@@ -263,7 +270,11 @@ fn an_item_without_its_key() {
     let patch = json!({"spec": {"template": {"spec": {"containers": [{"image": "registry.test/x"}]}}}});
     let answer = scope.strategic("deployments/one", &patch);
     assert_eq!(answer.status, 500, "{}", answer.text);
-    assert!(answer.body["message"].as_str().is_some_and(|message| message.contains("does not contain declared merge key: name")), "{}", answer.text);
+    assert!(
+        answer.body["message"].as_str().is_some_and(|message| message.contains("does not contain declared merge key: name")),
+        "{}",
+        answer.text
+    );
 }
 
 #[test]
@@ -308,5 +319,8 @@ fn a_patch_with_a_wrong_type() {
     assert_eq!((&status["reason"], &status["details"]["causes"][0]["field"]), (&json!("Invalid"), &json!("patch")));
     let message = status["message"].as_str().unwrap_or_default();
     assert!(message.starts_with(" \"\" is invalid: patch: Invalid value: "), "{message}");
-    assert!(message.ends_with("json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32"), "{message}");
+    assert!(
+        message.ends_with("json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32"),
+        "{message}"
+    );
 }

@@ -48,7 +48,9 @@ fn addresses_of_a_pod_follow_each_other() {
     scope.post("pods", &pod("one")).created();
     let changed = scope.merge("pods/one/status", &json!({"status": {"podIP": "192.0.2.1"}})).ok();
     assert_eq!(changed["status"]["podIPs"], json!([{"ip": "192.0.2.1"}]));
-    let changed = scope.merge("pods/one/status", &json!({"status": {"podIPs": [{"ip": "192.0.2.2"}, {"ip": "2001:db8::2"}], "podIP": "192.0.2.2"}})).ok();
+    let changed = scope
+        .merge("pods/one/status", &json!({"status": {"podIPs": [{"ip": "192.0.2.2"}, {"ip": "2001:db8::2"}], "podIP": "192.0.2.2"}}))
+        .ok();
     assert_eq!(changed["status"]["podIP"], "192.0.2.2");
 }
 

@@ -100,7 +100,10 @@ fn a_pod_that_runs_in_a_table() {
     scope.strategic("pods/one/status", &status).ok();
     let table = table(&scope, "pods");
     let cells = &table["rows"][0]["cells"];
-    assert_eq!((&cells[1], &cells[2], &cells[3], &cells[5], &cells[6]), (&json!("1/1"), &json!("Running"), &json!("2"), &json!("192.0.2.1"), &json!("here")));
+    assert_eq!(
+        (&cells[1], &cells[2], &cells[3], &cells[5], &cells[6]),
+        (&json!("1/1"), &json!("Running"), &json!("2"), &json!("192.0.2.1"), &json!("here"))
+    );
     scope.delete("pods/one").ok();
     assert_eq!(self::table(&scope, "pods")["rows"][0]["cells"][2], "Terminating");
 }
@@ -114,7 +117,10 @@ fn a_table_of_services() {
     let table = table(&scope, "services");
     assert_eq!(names(&table), ["Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", "Selector"]);
     let cells = &table["rows"][0]["cells"];
-    assert_eq!((&cells[1], &cells[2], &cells[3], &cells[4], &cells[6]), (&json!("ClusterIP"), &json!("None"), &json!("<none>"), &json!("80/TCP"), &json!("app=one")));
+    assert_eq!(
+        (&cells[1], &cells[2], &cells[3], &cells[4], &cells[6]),
+        (&json!("ClusterIP"), &json!("None"), &json!("<none>"), &json!("80/TCP"), &json!("app=one"))
+    );
 }
 
 #[test]
@@ -152,7 +158,10 @@ fn tables_of_the_other_kinds() {
 fn tables_of_what_has_no_namespace() {
     for (path, expected) in [
         ("/api/v1/namespaces", &["Name", "Status", "Age"][..]),
-        ("/api/v1/nodes", &["Name", "Status", "Roles", "Age", "Version", "Internal-IP", "External-IP", "OS-Image", "Kernel-Version", "Container-Runtime"]),
+        (
+            "/api/v1/nodes",
+            &["Name", "Status", "Roles", "Age", "Version", "Internal-IP", "External-IP", "OS-Image", "Kernel-Version", "Container-Runtime"],
+        ),
     ] {
         let table = server().call(Method::GET, path).header("accept", TABLE).send().ok();
         assert_eq!(names(&table), expected, "{path}");

@@ -165,7 +165,10 @@ fn initial_events_need_a_match() {
     let status = scope.get("configmaps?watch=true&sendInitialEvents=true").expect(422);
     assert_eq!(status["message"], forbidden);
     let status = scope.get("configmaps?sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=1").expect(422);
-    assert_eq!(status["message"], "ListOptions.meta.k8s.io \"\" is invalid: sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list");
+    assert_eq!(
+        status["message"],
+        "ListOptions.meta.k8s.io \"\" is invalid: sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list"
+    );
 }
 
 #[test]
@@ -251,7 +254,9 @@ fn events_come_in_the_order_of_versions() {
     std::thread::scope(|threads| {
         for writer in 0..4 {
             let scope = &scope;
-            threads.spawn(move || (0..5).for_each(|number| drop(scope.post("configmaps", &config_map(&format!("w{writer}-{number}"))).created())));
+            threads.spawn(move || {
+                (0..5).for_each(|number| drop(scope.post("configmaps", &config_map(&format!("w{writer}-{number}"))).created()))
+            });
         }
     });
     let versions: Vec<u64> = (0..20).map(|_| version(&events.next().1).parse().expect("a number")).collect();

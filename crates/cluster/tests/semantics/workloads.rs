@@ -230,7 +230,9 @@ fn a_paused_deployment_does_not_roll_out() {
     status(&scope, "deployments/one", "it is seen", |status| status["observedGeneration"] == 3);
     assert_eq!(pods(&scope)[0]["metadata"]["uid"], first[0]["metadata"]["uid"]);
     scope.merge("deployments/one", &json!({"spec": {"paused": false}})).ok();
-    eventually("a new pod is made", || pods(&scope).iter().any(|pod| pod["spec"]["containers"][0]["image"] == "registry.test/main:2").then_some(()));
+    eventually("a new pod is made", || {
+        pods(&scope).iter().any(|pod| pod["spec"]["containers"][0]["image"] == "registry.test/main:2").then_some(())
+    });
 }
 
 #[test]

@@ -5,7 +5,11 @@
 use super::server::server;
 
 /// A difference: its name, and why it is there.
-const TABLE: &[(&str, &str)] = &[];
+const TABLE: &[(&str, &str)] = &[
+    ("apply", "server-side apply needs to know who owns every field; kubectl applies without it"),
+    ("managed fields", "they are for server-side apply"),
+    ("protobuf", "clients that prefer it take JSON as well"),
+];
 
 /// Whether the server is ours, for a difference that is listed.
 pub(crate) fn ours(difference: &str) -> bool {

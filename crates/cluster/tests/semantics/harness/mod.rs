@@ -10,7 +10,7 @@ mod watch;
 
 pub(crate) use answer::{Answer, Cause};
 pub(crate) use scope::Scope;
-pub(crate) use server::{Call, server};
+pub(crate) use server::server;
 pub(crate) use watch::Watch;
 
 use std::time::{Duration, Instant};

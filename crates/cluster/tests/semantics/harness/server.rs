@@ -41,7 +41,8 @@ impl Server {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime can be made");
         let (client, stranger) = runtime.block_on(async {
             let kubeconfig = Kubeconfig::read_from(&file).unwrap_or_else(|error| panic!("{} cannot be read: {error}", file.display()));
-            let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.expect("the kubeconfig is sound");
+            let mut config =
+                Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.expect("the kubeconfig is sound");
             // A refusal is an answer, and not something to try again.
             config.default_retry = false;
             let mut unknown = config.clone();
@@ -125,8 +126,8 @@ impl Call {
         self
     }
 
-    /// Without credentials.
-    pub(crate) fn as_stranger(mut self) -> Self {
+    /// As somebody the server does not know.
+    pub(crate) fn without_credentials(mut self) -> Self {
         self.stranger = true;
         self
     }

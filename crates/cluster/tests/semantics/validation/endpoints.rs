@@ -9,9 +9,7 @@ fn subsets_need_addresses() {
     refuses(
         "endpoints",
         json!({"subsets": [{"ports": [{"port": 80}]}], "metadata": {"name": "one"}}),
-        &[
-            ("FieldValueRequired", "subsets[0]", "Required value: must specify `addresses` or `notReadyAddresses`"),
-        ],
+        &[("FieldValueRequired", "subsets[0]", "Required value: must specify `addresses` or `notReadyAddresses`")],
     );
 }
 
@@ -36,14 +34,38 @@ fn addresses_of_endpoints() {
             "metadata": {"name": "one"},
         }),
         &[
-            ("FieldValueInvalid", "subsets[0].addresses[0].ip", "Invalid value: \"nonsense\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
+            (
+                "FieldValueInvalid",
+                "subsets[0].addresses[0].ip",
+                "Invalid value: \"nonsense\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+            ),
             ("FieldValueInvalid", "subsets[0].addresses[0].ip", "Invalid value: \"nonsense\": must be a valid IP address"),
-            ("FieldValueInvalid", "subsets[0].addresses[1].ip", "Invalid value: \"127.0.0.1\": may not be in the loopback range (127.0.0.0/8, ::1/128)"),
-            ("FieldValueInvalid", "subsets[0].addresses[2].ip", "Invalid value: \"169.254.1.1\": may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
-            ("FieldValueInvalid", "subsets[0].addresses[3].ip", "Invalid value: \"224.0.0.1\": may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"),
+            (
+                "FieldValueInvalid",
+                "subsets[0].addresses[1].ip",
+                "Invalid value: \"127.0.0.1\": may not be in the loopback range (127.0.0.0/8, ::1/128)",
+            ),
+            (
+                "FieldValueInvalid",
+                "subsets[0].addresses[2].ip",
+                "Invalid value: \"169.254.1.1\": may not be in the link-local range (169.254.0.0/16, fe80::/10)",
+            ),
+            (
+                "FieldValueInvalid",
+                "subsets[0].addresses[3].ip",
+                "Invalid value: \"224.0.0.1\": may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)",
+            ),
             ("FieldValueInvalid", "subsets[0].addresses[4].ip", "Invalid value: \"0.0.0.0\": may not be unspecified (0.0.0.0)"),
-            ("FieldValueInvalid", "subsets[0].addresses[5].hostname", "Invalid value: \"Bad_Name\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"),
-            ("FieldValueInvalid", "subsets[0].addresses[6].nodeName", "Invalid value: \"Bad_Name\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"),
+            (
+                "FieldValueInvalid",
+                "subsets[0].addresses[5].hostname",
+                "Invalid value: \"Bad_Name\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+            ),
+            (
+                "FieldValueInvalid",
+                "subsets[0].addresses[6].nodeName",
+                "Invalid value: \"Bad_Name\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+            ),
         ],
     );
 }
@@ -64,8 +86,16 @@ fn ports_of_endpoints() {
         &[
             ("FieldValueRequired", "subsets[0].ports[0].name", "Required value"),
             ("FieldValueInvalid", "subsets[0].ports[0].port", "Invalid value: 0: must be between 1 and 65535, inclusive"),
-            ("FieldValueInvalid", "subsets[0].ports[1].name", "Invalid value: \"Bad_Name\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"),
-            ("FieldValueNotSupported", "subsets[0].ports[1].protocol", "Unsupported value: \"ICMP\": supported values: \"SCTP\", \"TCP\", \"UDP\""),
+            (
+                "FieldValueInvalid",
+                "subsets[0].ports[1].name",
+                "Invalid value: \"Bad_Name\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+            ),
+            (
+                "FieldValueNotSupported",
+                "subsets[0].ports[1].protocol",
+                "Unsupported value: \"ICMP\": supported values: \"SCTP\", \"TCP\", \"UDP\"",
+            ),
         ],
     );
 }
@@ -75,9 +105,7 @@ fn slices_have_a_type() {
     refuses(
         "endpointslices",
         json!({"endpoints": [], "metadata": {"name": "one"}}),
-        &[
-            ("FieldValueRequired", "addressType", "Required value"),
-        ],
+        &[("FieldValueRequired", "addressType", "Required value")],
     );
 }
 
@@ -86,9 +114,7 @@ fn types_of_slices() {
     refuses(
         "endpointslices",
         json!({"addressType": "IPv5", "endpoints": [], "metadata": {"name": "one"}}),
-        &[
-            ("FieldValueNotSupported", "addressType", "Unsupported value: \"IPv5\": supported values: \"FQDN\", \"IPv4\", \"IPv6\""),
-        ],
+        &[("FieldValueNotSupported", "addressType", "Unsupported value: \"IPv5\": supported values: \"FQDN\", \"IPv4\", \"IPv6\"")],
     );
 }
 
@@ -108,11 +134,27 @@ fn addresses_of_slices() {
             "metadata": {"name": "one"},
         }),
         &[
-            ("FieldValueInvalid", "endpoints[1].addresses[0]", "Invalid value: \"nonsense\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
+            (
+                "FieldValueInvalid",
+                "endpoints[1].addresses[0]",
+                "Invalid value: \"nonsense\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+            ),
             ("FieldValueInvalid", "endpoints[2].addresses", "Invalid value: \"2001:db8::1\": must be an IPv4 address"),
-            ("FieldValueInvalid", "endpoints[3].addresses[0]", "Invalid value: \"127.0.0.1\": may not be in the loopback range (127.0.0.0/8, ::1/128)"),
-            ("FieldValueInvalid", "endpoints[4].nodeName", "Invalid value: \"Bad_Name\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"),
-            ("FieldValueInvalid", "endpoints[4].hostname", "Invalid value: \"Bad_Name\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"),
+            (
+                "FieldValueInvalid",
+                "endpoints[3].addresses[0]",
+                "Invalid value: \"127.0.0.1\": may not be in the loopback range (127.0.0.0/8, ::1/128)",
+            ),
+            (
+                "FieldValueInvalid",
+                "endpoints[4].nodeName",
+                "Invalid value: \"Bad_Name\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+            ),
+            (
+                "FieldValueInvalid",
+                "endpoints[4].hostname",
+                "Invalid value: \"Bad_Name\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+            ),
             ("FieldValueRequired", "endpoints[0].addresses", "Required value"),
         ],
     );
@@ -129,7 +171,11 @@ fn addresses_of_six() {
         }),
         &[
             ("FieldValueInvalid", "endpoints[0].addresses", "Invalid value: \"10.0.0.1\": must be an IPv6 address"),
-            ("FieldValueInvalid", "endpoints[1].addresses[0]", "Invalid value: \"fe80::1\": may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
+            (
+                "FieldValueInvalid",
+                "endpoints[1].addresses[0]",
+                "Invalid value: \"fe80::1\": may not be in the link-local range (169.254.0.0/16, fe80::/10)",
+            ),
         ],
     );
 }
@@ -143,9 +189,11 @@ fn names_in_slices() {
             "endpoints": [{"addresses": ["Bad_Name"]}, {"addresses": ["10.0.0.1"]}],
             "metadata": {"name": "one"},
         }),
-        &[
-            ("FieldValueInvalid", "endpoints[0].addresses[0]", "Invalid value: \"Bad_Name\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"),
-        ],
+        &[(
+            "FieldValueInvalid",
+            "endpoints[0].addresses[0]",
+            "Invalid value: \"Bad_Name\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+        )],
     );
 }
 
@@ -166,10 +214,18 @@ fn ports_of_slices() {
             "metadata": {"name": "one"},
         }),
         &[
-            ("FieldValueInvalid", "ports[1].name", "Invalid value: \"Bad_Name\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"),
+            (
+                "FieldValueInvalid",
+                "ports[1].name",
+                "Invalid value: \"Bad_Name\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+            ),
             ("FieldValueNotSupported", "ports[2].protocol", "Unsupported value: \"ICMP\": supported values: \"SCTP\", \"TCP\", \"UDP\""),
             ("FieldValueDuplicate", "ports[3].name", "Duplicate value: \"b\""),
-            ("FieldValueInvalid", "ports[4].appProtocol", "Invalid value: \"bad protocol\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"),
+            (
+                "FieldValueInvalid",
+                "ports[4].appProtocol",
+                "Invalid value: \"bad protocol\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+            ),
         ],
     );
 }
@@ -183,9 +239,7 @@ fn hints() {
             "endpoints": [{"addresses": ["10.0.0.1"], "hints": {"forZones": [{"name": ""}, {"name": "a"}, {"name": "a"}]}}],
             "metadata": {"name": "one"},
         }),
-        &[
-            ("FieldValueDuplicate", "endpoints[0].hints.forZones[2].name", "Duplicate value: \"a\""),
-        ],
+        &[("FieldValueDuplicate", "endpoints[0].hints.forZones[2].name", "Duplicate value: \"a\"")],
     );
 }
 
@@ -195,8 +249,6 @@ fn a_slice_keeps_its_type() {
         "endpointslices",
         json!({"addressType": "IPv4", "endpoints": [], "metadata": {"name": "one"}}),
         json!({"addressType": "IPv6"}),
-        &[
-            ("FieldValueInvalid", "addressType", "Invalid value: null: field is immutable"),
-        ],
+        &[("FieldValueInvalid", "addressType", "Invalid value: null: field is immutable")],
     );
 }

@@ -82,7 +82,8 @@ fn what_looks_wrong_and_is_not() {
     let digit = json!({"metadata": {"name": "1one"}, "spec": {"ports": [{"port": 80}]}});
     scope.post("services?dryRun=All", &digit).created();
     let none = json!({"clientIP": {"timeoutSeconds": 5}});
-    let unused = json!({"metadata": {"name": "one"}, "spec": {"sessionAffinity": "None", "sessionAffinityConfig": none, "ports": [{"port": 80}]}});
+    let unused =
+        json!({"metadata": {"name": "one"}, "spec": {"sessionAffinity": "None", "sessionAffinityConfig": none, "ports": [{"port": 80}]}});
     let made = scope.post("services?dryRun=All", &unused).created();
     assert!(made["spec"].get("sessionAffinityConfig").is_none());
 }

@@ -9,21 +9,13 @@ fn a_pod_needs_a_container() {
     refuses(
         "pods",
         json!({"spec": {"containers": []}, "metadata": {"name": "one"}}),
-        &[
-            ("FieldValueRequired", "spec.containers", "Required value"),
-        ],
+        &[("FieldValueRequired", "spec.containers", "Required value")],
     );
 }
 
 #[test]
 fn a_pod_needs_a_spec() {
-    refuses(
-        "pods",
-        json!({"metadata": {"name": "one"}}),
-        &[
-            ("FieldValueRequired", "spec.containers", "Required value"),
-        ],
-    );
+    refuses("pods", json!({"metadata": {"name": "one"}}), &[("FieldValueRequired", "spec.containers", "Required value")]);
 }
 
 #[test]
@@ -61,9 +53,11 @@ fn names_of_containers_are_labels() {
     refuses(
         "pods",
         json!({"spec": {"containers": [{"name": "Bad_Name", "image": "x"}]}, "metadata": {"name": "one"}}),
-        &[
-            ("FieldValueInvalid", "spec.containers[0].name", "Invalid value: \"Bad_Name\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"),
-        ],
+        &[(
+            "FieldValueInvalid",
+            "spec.containers[0].name",
+            "Invalid value: \"Bad_Name\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+        )],
     );
 }
 
@@ -75,9 +69,11 @@ fn restart_policies() {
             "spec": {"containers": [{"name": "main", "image": "x"}], "restartPolicy": "Sometimes"},
             "metadata": {"name": "one"},
         }),
-        &[
-            ("FieldValueNotSupported", "spec.restartPolicy", "Unsupported value: \"Sometimes\": supported values: \"Always\", \"OnFailure\", \"Never\""),
-        ],
+        &[(
+            "FieldValueNotSupported",
+            "spec.restartPolicy",
+            "Unsupported value: \"Sometimes\": supported values: \"Always\", \"OnFailure\", \"Never\"",
+        )],
     );
 }
 
@@ -105,9 +101,21 @@ fn ports_of_containers() {
         }),
         &[
             ("FieldValueRequired", "spec.containers[0].ports[0].containerPort", "Required value"),
-            ("FieldValueInvalid", "spec.containers[0].ports[1].containerPort", "Invalid value: 70000: must be between 1 and 65535, inclusive"),
-            ("FieldValueNotSupported", "spec.containers[0].ports[2].protocol", "Unsupported value: \"ICMP\": supported values: \"SCTP\", \"TCP\", \"UDP\""),
-            ("FieldValueInvalid", "spec.containers[0].ports[3].name", "Invalid value: \"Bad_Name\": must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"),
+            (
+                "FieldValueInvalid",
+                "spec.containers[0].ports[1].containerPort",
+                "Invalid value: 70000: must be between 1 and 65535, inclusive",
+            ),
+            (
+                "FieldValueNotSupported",
+                "spec.containers[0].ports[2].protocol",
+                "Unsupported value: \"ICMP\": supported values: \"SCTP\", \"TCP\", \"UDP\"",
+            ),
+            (
+                "FieldValueInvalid",
+                "spec.containers[0].ports[3].name",
+                "Invalid value: \"Bad_Name\": must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",
+            ),
             ("FieldValueInvalid", "spec.containers[0].ports[4].hostPort", "Invalid value: 70000: must be between 1 and 65535, inclusive"),
         ],
     );
@@ -129,9 +137,7 @@ fn names_of_ports_are_unique() {
             },
             "metadata": {"name": "one"},
         }),
-        &[
-            ("FieldValueDuplicate", "spec.containers[0].ports[1].name", "Duplicate value: \"a\""),
-        ],
+        &[("FieldValueDuplicate", "spec.containers[0].ports[1].name", "Duplicate value: \"a\"")],
     );
 }
 
@@ -151,9 +157,7 @@ fn host_ports_are_unique() {
             },
             "metadata": {"name": "one"},
         }),
-        &[
-            ("FieldValueDuplicate", "spec.containers[0].ports[1].hostPort", "Duplicate value: \"TCP//80\""),
-        ],
+        &[("FieldValueDuplicate", "spec.containers[0].ports[1].hostPort", "Duplicate value: \"TCP//80\"")],
     );
 }
 
@@ -168,9 +172,11 @@ fn host_ports_of_the_host_network() {
             },
             "metadata": {"name": "one"},
         }),
-        &[
-            ("FieldValueInvalid", "spec.containers[0].ports[0].hostPort", "Invalid value: 81: must match `containerPort` when `hostNetwork` is true"),
-        ],
+        &[(
+            "FieldValueInvalid",
+            "spec.containers[0].ports[0].hostPort",
+            "Invalid value: 81: must match `containerPort` when `hostNetwork` is true",
+        )],
     );
 }
 
@@ -255,10 +261,26 @@ fn variables() {
         }),
         &[
             ("FieldValueRequired", "spec.containers[0].env[0].name", "Required value"),
-            ("FieldValueInvalid", "spec.containers[0].env[1].name", "Invalid value: \"a=b\": a valid environment variable name must consist only of printable ASCII characters other than '='"),
-            ("FieldValueInvalid", "spec.containers[0].env[2].valueFrom", "Invalid value: \"\": may not be specified when `value` is not empty"),
-            ("FieldValueInvalid", "spec.containers[0].env[3].valueFrom", "Invalid value: \"\": must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"),
-            ("FieldValueInvalid", "spec.containers[0].env[4].valueFrom.fieldRef.fieldPath", "Invalid value: \"spec.nothing\": error converting fieldPath: field label not supported: spec.nothing"),
+            (
+                "FieldValueInvalid",
+                "spec.containers[0].env[1].name",
+                "Invalid value: \"a=b\": a valid environment variable name must consist only of printable ASCII characters other than '='",
+            ),
+            (
+                "FieldValueInvalid",
+                "spec.containers[0].env[2].valueFrom",
+                "Invalid value: \"\": may not be specified when `value` is not empty",
+            ),
+            (
+                "FieldValueInvalid",
+                "spec.containers[0].env[3].valueFrom",
+                "Invalid value: \"\": must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`",
+            ),
+            (
+                "FieldValueInvalid",
+                "spec.containers[0].env[4].valueFrom.fieldRef.fieldPath",
+                "Invalid value: \"spec.nothing\": error converting fieldPath: field label not supported: spec.nothing",
+            ),
         ],
     );
 }
@@ -279,9 +301,11 @@ fn requests_are_within_limits() {
             },
             "metadata": {"name": "one"},
         }),
-        &[
-            ("FieldValueInvalid", "spec.containers[0].resources.requests", "Invalid value: \"2\": must be less than or equal to cpu limit of 1"),
-        ],
+        &[(
+            "FieldValueInvalid",
+            "spec.containers[0].resources.requests",
+            "Invalid value: \"2\": must be less than or equal to cpu limit of 1",
+        )],
     );
 }
 
@@ -294,8 +318,16 @@ fn resources_are_known() {
             "metadata": {"name": "one"},
         }),
         &[
-            ("FieldValueInvalid", "spec.containers[0].resources.requests[nonsense]", "Invalid value: \"nonsense\": must be a standard resource type or fully qualified"),
-            ("FieldValueInvalid", "spec.containers[0].resources.requests[nonsense]", "Invalid value: \"nonsense\": must be a standard resource for containers"),
+            (
+                "FieldValueInvalid",
+                "spec.containers[0].resources.requests[nonsense]",
+                "Invalid value: \"nonsense\": must be a standard resource type or fully qualified",
+            ),
+            (
+                "FieldValueInvalid",
+                "spec.containers[0].resources.requests[nonsense]",
+                "Invalid value: \"nonsense\": must be a standard resource for containers",
+            ),
         ],
     );
 }
@@ -321,9 +353,21 @@ fn probes() {
         &[
             ("FieldValueForbidden", "spec.containers[0].livenessProbe.tcpSocket", "Forbidden: may not specify more than 1 handler type"),
             ("FieldValueRequired", "spec.containers[0].readinessProbe", "Required value: must specify a handler type"),
-            ("FieldValueInvalid", "spec.containers[0].readinessProbe.periodSeconds", "Invalid value: -1: must be greater than or equal to 0"),
-            ("FieldValueInvalid", "spec.containers[0].startupProbe.httpGet.port", "Invalid value: 0: must be between 1 and 65535, inclusive"),
-            ("FieldValueNotSupported", "spec.containers[0].startupProbe.httpGet.scheme", "Unsupported value: \"FTP\": supported values: \"HTTP\", \"HTTPS\""),
+            (
+                "FieldValueInvalid",
+                "spec.containers[0].readinessProbe.periodSeconds",
+                "Invalid value: -1: must be greater than or equal to 0",
+            ),
+            (
+                "FieldValueInvalid",
+                "spec.containers[0].startupProbe.httpGet.port",
+                "Invalid value: 0: must be between 1 and 65535, inclusive",
+            ),
+            (
+                "FieldValueNotSupported",
+                "spec.containers[0].startupProbe.httpGet.scheme",
+                "Unsupported value: \"FTP\": supported values: \"HTTP\", \"HTTPS\"",
+            ),
             ("FieldValueInvalid", "spec.containers[0].startupProbe.successThreshold", "Invalid value: 2: must be 1"),
         ],
     );
@@ -337,9 +381,11 @@ fn dns_policies() {
             "spec": {"containers": [{"name": "main", "image": "x"}], "dnsPolicy": "Sometimes"},
             "metadata": {"name": "one"},
         }),
-        &[
-            ("FieldValueNotSupported", "spec.dnsPolicy", "Unsupported value: \"Sometimes\": supported values: \"ClusterFirstWithHostNet\", \"ClusterFirst\", \"Default\", \"None\""),
-        ],
+        &[(
+            "FieldValueNotSupported",
+            "spec.dnsPolicy",
+            "Unsupported value: \"Sometimes\": supported values: \"ClusterFirstWithHostNet\", \"ClusterFirst\", \"Default\", \"None\"",
+        )],
     );
 }
 
@@ -348,9 +394,7 @@ fn no_dns_needs_a_server() {
     refuses(
         "pods",
         json!({"spec": {"containers": [{"name": "main", "image": "x"}], "dnsPolicy": "None"}, "metadata": {"name": "one"}}),
-        &[
-            ("FieldValueRequired", "spec.dnsConfig", "Required value: must provide `dnsConfig` when `dnsPolicy` is None"),
-        ],
+        &[("FieldValueRequired", "spec.dnsConfig", "Required value: must provide `dnsConfig` when `dnsPolicy` is None")],
     );
 }
 
@@ -370,9 +414,21 @@ fn dns_settings() {
             "metadata": {"name": "one"},
         }),
         &[
-            ("FieldValueInvalid", "spec.dnsConfig.nameservers", "Invalid value: [\"nonsense\",\"1.1.1.1\",\"1.1.1.2\",\"1.1.1.3\"]: must not have more than 3 nameservers"),
-            ("FieldValueInvalid", "spec.dnsConfig.nameservers[0]", "Invalid value: \"nonsense\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
-            ("FieldValueInvalid", "spec.dnsConfig.searches[0]", "Invalid value: \"Bad_Name\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')"),
+            (
+                "FieldValueInvalid",
+                "spec.dnsConfig.nameservers",
+                "Invalid value: [\"nonsense\",\"1.1.1.1\",\"1.1.1.2\",\"1.1.1.3\"]: must not have more than 3 nameservers",
+            ),
+            (
+                "FieldValueInvalid",
+                "spec.dnsConfig.nameservers[0]",
+                "Invalid value: \"nonsense\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+            ),
+            (
+                "FieldValueInvalid",
+                "spec.dnsConfig.searches[0]",
+                "Invalid value: \"Bad_Name\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')",
+            ),
             ("FieldValueRequired", "spec.dnsConfig.options[0]", "Required value: must not be empty"),
         ],
     );
@@ -390,8 +446,16 @@ fn aliases_of_hosts() {
             "metadata": {"name": "one"},
         }),
         &[
-            ("FieldValueInvalid", "spec.hostAliases[0].ip", "Invalid value: \"nonsense\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
-            ("FieldValueInvalid", "spec.hostAliases[0].hostnames[0]", "Invalid value: \"Bad_Name\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"),
+            (
+                "FieldValueInvalid",
+                "spec.hostAliases[0].ip",
+                "Invalid value: \"nonsense\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+            ),
+            (
+                "FieldValueInvalid",
+                "spec.hostAliases[0].hostnames[0]",
+                "Invalid value: \"Bad_Name\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+            ),
         ],
     );
 }
@@ -406,7 +470,11 @@ fn names_of_hosts() {
         }),
         &[
             ("FieldValueInvalid", "spec.hostname", "Invalid value: \"with.dot\": must not contain dots"),
-            ("FieldValueInvalid", "spec.subdomain", "Invalid value: \"Bad_Name\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"),
+            (
+                "FieldValueInvalid",
+                "spec.subdomain",
+                "Invalid value: \"Bad_Name\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+            ),
         ],
     );
 }
@@ -423,9 +491,7 @@ fn times_of_pods() {
             },
             "metadata": {"name": "one"},
         }),
-        &[
-            ("FieldValueInvalid", "spec.activeDeadlineSeconds", "Invalid value: 0: must be between 1 and 2147483647, inclusive"),
-        ],
+        &[("FieldValueInvalid", "spec.activeDeadlineSeconds", "Invalid value: 0: must be between 1 and 2147483647, inclusive")],
     );
 }
 
@@ -447,11 +513,27 @@ fn tolerations() {
             "metadata": {"name": "one"},
         }),
         &[
-            ("FieldValueInvalid", "spec.tolerations[0].operator", "Invalid value: \"Equal\": operator must be Exists when `key` is empty, which means \"match all values and all keys\""),
-            ("FieldValueNotSupported", "spec.tolerations[1].operator", "Unsupported value: \"Sometimes\": supported values: \"Equal\", \"Exists\""),
+            (
+                "FieldValueInvalid",
+                "spec.tolerations[0].operator",
+                "Invalid value: \"Equal\": operator must be Exists when `key` is empty, which means \"match all values and all keys\"",
+            ),
+            (
+                "FieldValueNotSupported",
+                "spec.tolerations[1].operator",
+                "Unsupported value: \"Sometimes\": supported values: \"Equal\", \"Exists\"",
+            ),
             ("FieldValueInvalid", "spec.tolerations[2].operator", "Invalid value: \"x\": value must be empty when `operator` is 'Exists'"),
-            ("FieldValueNotSupported", "spec.tolerations[3].effect", "Unsupported value: \"Never\": supported values: \"NoSchedule\", \"PreferNoSchedule\", \"NoExecute\""),
-            ("FieldValueInvalid", "spec.tolerations[4].effect", "Invalid value: \"NoSchedule\": effect must be 'NoExecute' when `tolerationSeconds` is set"),
+            (
+                "FieldValueNotSupported",
+                "spec.tolerations[3].effect",
+                "Unsupported value: \"Never\": supported values: \"NoSchedule\", \"PreferNoSchedule\", \"NoExecute\"",
+            ),
+            (
+                "FieldValueInvalid",
+                "spec.tolerations[4].effect",
+                "Invalid value: \"NoSchedule\": effect must be 'NoExecute' when `tolerationSeconds` is set",
+            ),
         ],
     );
 }
@@ -461,13 +543,14 @@ fn selectors_of_nodes() {
     refuses(
         "pods",
         json!({
-            "spec": {"containers": [{"name": "main", "image": "x"}], "nodeSelector": {"bad key": "x", "good": "bad value"}},
+            "spec": {"containers": [{"name": "main", "image": "x"}], "nodeSelector": {"bad key": "x"}},
             "metadata": {"name": "one"},
         }),
-        &[
-            ("FieldValueInvalid", "spec.nodeSelector", "Invalid value: \"bad key\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"),
-            ("FieldValueInvalid", "spec.nodeSelector", "Invalid value: \"bad value\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"),
-        ],
+        &[(
+            "FieldValueInvalid",
+            "spec.nodeSelector",
+            "Invalid value: \"bad key\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+        )],
     );
 }
 
@@ -480,8 +563,16 @@ fn names_of_nodes_and_accounts() {
             "metadata": {"name": "one"},
         }),
         &[
-            ("FieldValueInvalid", "spec.serviceAccountName", "Invalid value: \"Bad_Name\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"),
-            ("FieldValueInvalid", "spec.nodeName", "Invalid value: \"Bad_Name\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"),
+            (
+                "FieldValueInvalid",
+                "spec.serviceAccountName",
+                "Invalid value: \"Bad_Name\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+            ),
+            (
+                "FieldValueInvalid",
+                "spec.nodeName",
+                "Invalid value: \"Bad_Name\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+            ),
         ],
     );
 }
@@ -498,7 +589,11 @@ fn users() {
             "metadata": {"name": "one"},
         }),
         &[
-            ("FieldValueInvalid", "spec.containers[0].securityContext.runAsUser", "Invalid value: -1: must be between 0 and 2147483647, inclusive"),
+            (
+                "FieldValueInvalid",
+                "spec.containers[0].securityContext.runAsUser",
+                "Invalid value: -1: must be between 0 and 2147483647, inclusive",
+            ),
             ("FieldValueInvalid", "spec.securityContext.fsGroup", "Invalid value: -1: must be between 0 and 2147483647, inclusive"),
             ("FieldValueInvalid", "spec.securityContext.runAsGroup", "Invalid value: -1: must be between 0 and 2147483647, inclusive"),
         ],
@@ -516,8 +611,16 @@ fn pull_policies() {
             "metadata": {"name": "one"},
         }),
         &[
-            ("FieldValueNotSupported", "spec.containers[0].terminationMessagePolicy", "Unsupported value: \"Never\": supported values: \"File\", \"FallbackToLogsOnError\""),
-            ("FieldValueNotSupported", "spec.containers[0].imagePullPolicy", "Unsupported value: \"Sometimes\": supported values: \"Always\", \"IfNotPresent\", \"Never\""),
+            (
+                "FieldValueNotSupported",
+                "spec.containers[0].terminationMessagePolicy",
+                "Unsupported value: \"Never\": supported values: \"File\", \"FallbackToLogsOnError\"",
+            ),
+            (
+                "FieldValueNotSupported",
+                "spec.containers[0].imagePullPolicy",
+                "Unsupported value: \"Sometimes\": supported values: \"Always\", \"IfNotPresent\", \"Never\"",
+            ),
         ],
     );
 }
@@ -527,9 +630,7 @@ fn images_have_no_spaces() {
     refuses(
         "pods",
         json!({"spec": {"containers": [{"name": "main", "image": " x "}]}, "metadata": {"name": "one"}}),
-        &[
-            ("FieldValueInvalid", "spec.containers[0].image", "Invalid value: \" x \": must not have leading or trailing whitespace"),
-        ],
+        &[("FieldValueInvalid", "spec.containers[0].image", "Invalid value: \" x \": must not have leading or trailing whitespace")],
     );
 }
 
@@ -541,9 +642,7 @@ fn commands_of_hooks() {
             "spec": {"containers": [{"name": "main", "image": "x", "lifecycle": {"preStop": {}}}]},
             "metadata": {"name": "one"},
         }),
-        &[
-            ("FieldValueRequired", "spec.containers[0].lifecycle.preStop", "Required value: must specify a handler type"),
-        ],
+        &[("FieldValueRequired", "spec.containers[0].lifecycle.preStop", "Required value: must specify a handler type")],
     );
 }
 
@@ -555,9 +654,7 @@ fn a_namespace_of_the_host_for_windows() {
             "spec": {"containers": [{"name": "main", "image": "x"}], "os": {"name": "windows"}, "hostPID": true},
             "metadata": {"name": "one"},
         }),
-        &[
-            ("FieldValueForbidden", "spec.hostPID", "Forbidden: cannot be set for a windows pod"),
-        ],
+        &[("FieldValueForbidden", "spec.hostPID", "Forbidden: cannot be set for a windows pod")],
     );
 }
 
@@ -566,9 +663,7 @@ fn systems() {
     refuses(
         "pods",
         json!({"spec": {"containers": [{"name": "main", "image": "x"}], "os": {"name": "plan9"}}, "metadata": {"name": "one"}}),
-        &[
-            ("FieldValueNotSupported", "spec.os", "Unsupported value: \"plan9\": supported values: \"linux\", \"windows\""),
-        ],
+        &[("FieldValueNotSupported", "spec.os", "Unsupported value: \"plan9\": supported values: \"linux\", \"windows\"")],
     );
 }
 
@@ -585,9 +680,21 @@ fn gates() {
             "metadata": {"name": "one"},
         }),
         &[
-            ("FieldValueInvalid", "spec.readinessGates[0].conditionType", "Invalid value: \"bad type\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"),
-            ("FieldValueInvalid", "spec.schedulingGates[0]", "Invalid value: \"bad name\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"),
-            ("FieldValueInvalid", "spec.schedulingGates[1]", "Invalid value: \"bad name\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"),
+            (
+                "FieldValueInvalid",
+                "spec.readinessGates[0].conditionType",
+                "Invalid value: \"bad type\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+            ),
+            (
+                "FieldValueInvalid",
+                "spec.schedulingGates[0]",
+                "Invalid value: \"bad name\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+            ),
+            (
+                "FieldValueInvalid",
+                "spec.schedulingGates[1]",
+                "Invalid value: \"bad name\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+            ),
             ("FieldValueDuplicate", "spec.schedulingGates[1]", "Duplicate value: \"bad name\""),
         ],
     );
@@ -598,9 +705,11 @@ fn names_of_pods() {
     refuses(
         "pods",
         json!({"metadata": {"name": "Bad_Name"}, "spec": {"containers": [{"name": "main", "image": "x"}]}}),
-        &[
-            ("FieldValueInvalid", "metadata.name", "Invalid value: \"Bad_Name\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"),
-        ],
+        &[(
+            "FieldValueInvalid",
+            "metadata.name",
+            "Invalid value: \"Bad_Name\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+        )],
     );
 }
 
@@ -612,9 +721,7 @@ fn ephemeral_containers_come_later() {
             "spec": {"containers": [{"name": "main", "image": "x"}], "ephemeralContainers": [{"name": "e", "image": "x"}]},
             "metadata": {"name": "one"},
         }),
-        &[
-            ("FieldValueForbidden", "spec.ephemeralContainers", "Forbidden: cannot be set on create"),
-        ],
+        &[("FieldValueForbidden", "spec.ephemeralContainers", "Forbidden: cannot be set on create")],
     );
 }
 
@@ -624,9 +731,11 @@ fn a_pod_keeps_its_node() {
         "pods",
         json!({"spec": {"containers": [{"name": "main", "image": "x"}], "nodeName": "here"}, "metadata": {"name": "one"}}),
         json!({"spec": {"nodeName": "there"}}),
-        &[
-            ("FieldValueForbidden", "spec", "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n@@ -43,7 +43,7 @@\n  \"ServiceAccountName\": \"\",\n  \"DeprecatedServiceAccount\": \"\",\n  \"AutomountServiceAccountToken\": null,\n- \"NodeName\": \"here\",\n+ \"NodeName\": \"there\",\n  \"HostNetwork\": false,\n  \"HostPID\": false,\n  \"HostIPC\": false,\n"),
-        ],
+        &[(
+            "FieldValueForbidden",
+            "spec",
+            "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n@@ -43,7 +43,7 @@\n  \"ServiceAccountName\": \"\",\n  \"DeprecatedServiceAccount\": \"\",\n  \"AutomountServiceAccountToken\": null,\n- \"NodeName\": \"here\",\n+ \"NodeName\": \"there\",\n  \"HostNetwork\": false,\n  \"HostPID\": false,\n  \"HostIPC\": false,\n",
+        )],
     );
 }
 
@@ -639,9 +748,7 @@ fn a_pod_keeps_its_deadline() {
             "metadata": {"name": "one"},
         }),
         json!({"spec": {"activeDeadlineSeconds": 20}}),
-        &[
-            ("FieldValueInvalid", "spec.activeDeadlineSeconds", "Invalid value: 20: must be less than or equal to previous value"),
-        ],
+        &[("FieldValueInvalid", "spec.activeDeadlineSeconds", "Invalid value: 20: must be less than or equal to previous value")],
     );
 }
 
@@ -653,7 +760,11 @@ fn a_pod_keeps_its_image_name() {
         json!({"spec": {"containers": [{"name": "main", "image": ""}]}}),
         &[
             ("FieldValueRequired", "spec.containers[0].image", "Required value"),
-            ("FieldValueForbidden", "spec", "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n@@ -27,7 +27,7 @@\n    \"Lifecycle\": null,\n    \"TerminationMessagePath\": \"/dev/termination-log\",\n    \"TerminationMessagePolicy\": \"File\",\n-   \"ImagePullPolicy\": \"Always\",\n+   \"ImagePullPolicy\": \"IfNotPresent\",\n    \"SecurityContext\": null,\n    \"Stdin\": false,\n    \"StdinOnce\": false,\n"),
+            (
+                "FieldValueForbidden",
+                "spec",
+                "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n@@ -27,7 +27,7 @@\n    \"Lifecycle\": null,\n    \"TerminationMessagePath\": \"/dev/termination-log\",\n    \"TerminationMessagePolicy\": \"File\",\n-   \"ImagePullPolicy\": \"Always\",\n+   \"ImagePullPolicy\": \"IfNotPresent\",\n    \"SecurityContext\": null,\n    \"Stdin\": false,\n    \"StdinOnce\": false,\n",
+            ),
         ],
     );
 }
@@ -664,8 +775,6 @@ fn a_pod_keeps_its_number_of_containers() {
         "pods",
         json!({"spec": {"containers": [{"name": "main", "image": "x"}]}, "metadata": {"name": "one"}}),
         json!({"spec": {"containers": [{"name": "main", "image": "x"}, {"name": "b", "image": "x"}]}}),
-        &[
-            ("FieldValueForbidden", "spec.containers", "Forbidden: pod updates may not add or remove containers"),
-        ],
+        &[("FieldValueForbidden", "spec.containers", "Forbidden: pod updates may not add or remove containers")],
     );
 }

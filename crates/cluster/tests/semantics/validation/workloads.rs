@@ -14,7 +14,11 @@ fn a_deployment_needs_a_selector() {
         }),
         &[
             ("FieldValueRequired", "spec.selector", "Required value"),
-            ("FieldValueInvalid", "spec.template.metadata.labels", "Invalid value: {\"a\":\"b\"}: `selector` does not match template `labels`"),
+            (
+                "FieldValueInvalid",
+                "spec.template.metadata.labels",
+                "Invalid value: {\"a\":\"b\"}: `selector` does not match template `labels`",
+            ),
         ],
     );
 }
@@ -30,9 +34,7 @@ fn an_empty_selector_of_a_deployment() {
             },
             "metadata": {"name": "one"},
         }),
-        &[
-            ("FieldValueInvalid", "spec.selector", "Invalid value: {}: empty selector is invalid for deployment"),
-        ],
+        &[("FieldValueInvalid", "spec.selector", "Invalid value: {}: empty selector is invalid for deployment")],
     );
 }
 
@@ -47,9 +49,11 @@ fn the_selector_of_a_deployment_matches_its_template() {
             },
             "metadata": {"name": "one"},
         }),
-        &[
-            ("FieldValueInvalid", "spec.template.metadata.labels", "Invalid value: {\"a\":\"c\"}: `selector` does not match template `labels`"),
-        ],
+        &[(
+            "FieldValueInvalid",
+            "spec.template.metadata.labels",
+            "Invalid value: {\"a\":\"c\"}: `selector` does not match template `labels`",
+        )],
     );
 }
 
@@ -67,9 +71,7 @@ fn a_deployment_restarts_always() {
             },
             "metadata": {"name": "one"},
         }),
-        &[
-            ("FieldValueNotSupported", "spec.template.spec.restartPolicy", "Unsupported value: \"Never\": supported values: \"Always\""),
-        ],
+        &[("FieldValueNotSupported", "spec.template.spec.restartPolicy", "Unsupported value: \"Never\": supported values: \"Always\"")],
     );
 }
 
@@ -104,9 +106,7 @@ fn the_template_of_a_deployment() {
             },
             "metadata": {"name": "one"},
         }),
-        &[
-            ("FieldValueRequired", "spec.template.spec.containers", "Required value"),
-        ],
+        &[("FieldValueRequired", "spec.template.spec.containers", "Required value")],
     );
 }
 
@@ -123,9 +123,7 @@ fn a_deployment_keeps_its_selector() {
             "metadata": {"name": "one"},
         }),
         json!({"spec": {"selector": {"matchLabels": {"a": "c"}}, "template": {"metadata": {"labels": {"a": "c"}}}}}),
-        &[
-            ("FieldValueInvalid", "spec.selector", "Invalid value: {\"matchLabels\":{\"a\":\"c\"}}: field is immutable"),
-        ],
+        &[("FieldValueInvalid", "spec.selector", "Invalid value: {\"matchLabels\":{\"a\":\"c\"}}: field is immutable")],
     );
 }
 
@@ -139,7 +137,11 @@ fn a_replica_set_needs_a_selector() {
         }),
         &[
             ("FieldValueRequired", "spec.selector", "Required value"),
-            ("FieldValueInvalid", "spec.template.metadata.labels", "Invalid value: {\"a\":\"b\"}: `selector` does not match template `labels`"),
+            (
+                "FieldValueInvalid",
+                "spec.template.metadata.labels",
+                "Invalid value: {\"a\":\"b\"}: `selector` does not match template `labels`",
+            ),
         ],
     );
 }
@@ -155,9 +157,7 @@ fn an_empty_selector_of_a_replica_set() {
             },
             "metadata": {"name": "one"},
         }),
-        &[
-            ("FieldValueInvalid", "spec.selector", "Invalid value: {}: empty selector is invalid for deployment"),
-        ],
+        &[("FieldValueInvalid", "spec.selector", "Invalid value: {}: empty selector is invalid for deployment")],
     );
 }
 
@@ -172,9 +172,11 @@ fn the_selector_of_a_replica_set_matches_its_template() {
             },
             "metadata": {"name": "one"},
         }),
-        &[
-            ("FieldValueInvalid", "spec.template.metadata.labels", "Invalid value: {\"a\":\"c\"}: `selector` does not match template `labels`"),
-        ],
+        &[(
+            "FieldValueInvalid",
+            "spec.template.metadata.labels",
+            "Invalid value: {\"a\":\"c\"}: `selector` does not match template `labels`",
+        )],
     );
 }
 
@@ -192,9 +194,7 @@ fn a_replica_set_restarts_always() {
             },
             "metadata": {"name": "one"},
         }),
-        &[
-            ("FieldValueNotSupported", "spec.template.spec.restartPolicy", "Unsupported value: \"Never\": supported values: \"Always\""),
-        ],
+        &[("FieldValueNotSupported", "spec.template.spec.restartPolicy", "Unsupported value: \"Never\": supported values: \"Always\"")],
     );
 }
 
@@ -229,9 +229,7 @@ fn the_template_of_a_replica_set() {
             },
             "metadata": {"name": "one"},
         }),
-        &[
-            ("FieldValueRequired", "spec.template.spec.containers", "Required value"),
-        ],
+        &[("FieldValueRequired", "spec.template.spec.containers", "Required value")],
     );
 }
 
@@ -248,9 +246,7 @@ fn a_replica_set_keeps_its_selector() {
             "metadata": {"name": "one"},
         }),
         json!({"spec": {"selector": {"matchLabels": {"a": "c"}}, "template": {"metadata": {"labels": {"a": "c"}}}}}),
-        &[
-            ("FieldValueInvalid", "spec.selector", "Invalid value: {\"matchLabels\":{\"a\":\"c\"}}: field is immutable"),
-        ],
+        &[("FieldValueInvalid", "spec.selector", "Invalid value: {\"matchLabels\":{\"a\":\"c\"}}: field is immutable")],
     );
 }
 
@@ -266,9 +262,7 @@ fn a_rollout_must_move() {
             },
             "metadata": {"name": "one"},
         }),
-        &[
-            ("FieldValueInvalid", "spec.strategy.rollingUpdate.maxUnavailable", "Invalid value: 0: may not be 0 when `maxSurge` is 0"),
-        ],
+        &[("FieldValueInvalid", "spec.strategy.rollingUpdate.maxUnavailable", "Invalid value: 0: may not be 0 when `maxSurge` is 0")],
     );
 }
 
@@ -285,7 +279,11 @@ fn numbers_of_a_rollout() {
             "metadata": {"name": "one"},
         }),
         &[
-            ("FieldValueInvalid", "spec.strategy.rollingUpdate.maxUnavailable", "Invalid value: \"half\": a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"),
+            (
+                "FieldValueInvalid",
+                "spec.strategy.rollingUpdate.maxUnavailable",
+                "Invalid value: \"half\": a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')",
+            ),
             ("FieldValueInvalid", "spec.strategy.rollingUpdate.maxSurge", "Invalid value: -1: must be greater than or equal to 0"),
         ],
     );
@@ -304,7 +302,11 @@ fn a_rollout_of_more_than_all() {
             "metadata": {"name": "one"},
         }),
         &[
-            ("FieldValueInvalid", "spec.strategy.rollingUpdate.maxSurge", "Invalid value: \"1\": a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"),
+            (
+                "FieldValueInvalid",
+                "spec.strategy.rollingUpdate.maxSurge",
+                "Invalid value: \"1\": a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')",
+            ),
             ("FieldValueInvalid", "spec.strategy.rollingUpdate.maxUnavailable", "Invalid value: \"101%\": must not be greater than 100%"),
         ],
     );
@@ -322,9 +324,11 @@ fn strategies() {
             },
             "metadata": {"name": "one"},
         }),
-        &[
-            ("FieldValueNotSupported", "spec.strategy", "Unsupported value: {\"Type\":\"Sometimes\",\"RollingUpdate\":null}: supported values: \"Recreate\", \"RollingUpdate\""),
-        ],
+        &[(
+            "FieldValueNotSupported",
+            "spec.strategy",
+            "Unsupported value: {\"Type\":\"Sometimes\",\"RollingUpdate\":null}: supported values: \"Recreate\", \"RollingUpdate\"",
+        )],
     );
 }
 
@@ -340,9 +344,7 @@ fn recreating_needs_no_numbers() {
             },
             "metadata": {"name": "one"},
         }),
-        &[
-            ("FieldValueForbidden", "spec.strategy.rollingUpdate", "Forbidden: may not be specified when strategy `type` is 'Recreate'"),
-        ],
+        &[("FieldValueForbidden", "spec.strategy.rollingUpdate", "Forbidden: may not be specified when strategy `type` is 'Recreate'")],
     );
 }
 
@@ -379,9 +381,21 @@ fn expressions_of_selectors() {
             "metadata": {"name": "one"},
         }),
         &[
-            ("FieldValueRequired", "spec.selector.matchExpressions[0].values", "Required value: must be specified when `operator` is 'In' or 'NotIn'"),
-            ("FieldValueInvalid", "spec.selector.matchExpressions[0].key", "Invalid value: \"bad key\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"),
-            ("FieldValueInvalid", "spec.selector", "Invalid value: {\"matchExpressions\":[{\"key\":\"bad key\",\"operator\":\"In\"}]}: invalid label selector"),
+            (
+                "FieldValueRequired",
+                "spec.selector.matchExpressions[0].values",
+                "Required value: must be specified when `operator` is 'In' or 'NotIn'",
+            ),
+            (
+                "FieldValueInvalid",
+                "spec.selector.matchExpressions[0].key",
+                "Invalid value: \"bad key\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+            ),
+            (
+                "FieldValueInvalid",
+                "spec.selector",
+                "Invalid value: {\"matchExpressions\":[{\"key\":\"bad key\",\"operator\":\"In\"}]}: invalid label selector",
+            ),
         ],
     );
 }
