@@ -176,7 +176,8 @@ fn a_new_template_is_rolled_out() {
     status(&scope, "deployments/one", "it is done", |status| status["availableReplicas"] == 2);
     let patch = json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "registry.test/main:2"}]}}}});
     scope.strategic("deployments/one", &patch).ok();
-    let done = |status: &Value| status["updatedReplicas"] == 2 && status["availableReplicas"] == 2 && status["replicas"] == 2;
+    let counts = json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2});
+    let done = |status: &Value| counts.as_object().into_iter().flatten().all(|(count, expected)| status[count] == *expected);
     eventually("the new one is rolled out", || {
         run_all(&scope);
         done(&scope.get("deployments/one").ok()["status"]).then_some(())
