@@ -36,7 +36,8 @@ pub(super) fn build(into: &Path) -> Result<(), String> {
 
 /// The required release: `v1.37.1`.
 fn release(go_mod: &str) -> Option<&str> {
-    go_mod.lines().find_map(|line| line.trim().trim_start_matches("require ").strip_prefix("k8s.io/kubernetes ")).map(str::trim)
+    let required = |line| str::trim(line).trim_start_matches("require ").strip_prefix("k8s.io/kubernetes ");
+    go_mod.lines().find_map(required)?.split_whitespace().next()
 }
 
 /// What their own build tells the linker: which release it is. Without it, the programs say v0.0.0.
@@ -54,7 +55,7 @@ mod tests {
     #[test]
     fn the_release_is_the_one_that_is_required() {
         assert_eq!(release("module x\n\nrequire k8s.io/kubernetes v1.37.1\n"), Some("v1.37.1"));
-        assert_eq!(release("require (\n\tk8s.io/kubernetes v1.37.1\n)\n"), Some("v1.37.1"));
+        assert_eq!(release("require (\n\tk8s.io/kubernetes v1.37.1 // indirect\n)\n"), Some("v1.37.1"));
         assert_eq!(release("require k8s.io/api v0.37.1\n"), None);
         assert!(flags("v1.37.1").ends_with("version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37"));
     }
