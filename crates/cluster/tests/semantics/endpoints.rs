@@ -247,3 +247,33 @@ fn a_pod_on_a_node_that_is_not_there_is_no_endpoint() {
     let slice = slice(&scope, "one", "the other pod is in it", |slice| count(slice) > 0);
     assert_eq!((count(&slice), &slice["endpoints"][0]["targetRef"]["name"]), (1, &json!("p")));
 }
+
+#[test]
+fn endpoints_are_hinted_at_their_own_zone() {
+    let scope = Scope::new();
+    let mut near = service("one");
+    near["spec"]["trafficDistribution"] = json!("PreferSameZone");
+    scope.post("services", &near).created();
+    run(&scope, "p", "one", "10.1.0.1", true);
+    let made = slice(&scope, "one", "the pod is in it", |slice| count(slice) == 1);
+    assert_eq!(made["endpoints"][0]["hints"], json!({"forZones": [{"name": "z1"}]}));
+    scope.merge("services/one", &json!({"spec": {"trafficDistribution": "PreferSameNode"}})).ok();
+    let hints = json!({"forZones": [{"name": "z1"}], "forNodes": [{"name": scope.name}]});
+    slice(&scope, "one", "the node is hinted at", |slice| slice["endpoints"][0]["hints"] == hints);
+}
+
+#[test]
+fn a_slice_has_a_hundred_endpoints_at_most() {
+    let scope = Scope::new();
+    for number in 0..103 {
+        run(&scope, &format!("p{number}"), "one", &format!("10.1.1.{number}"), true);
+    }
+    scope.post("services", &service("one")).created();
+    let sizes = eventually("all are in slices", || {
+        let list = scope.get("endpointslices").ok();
+        let mut sizes: Vec<usize> = list["items"].as_array()?.iter().map(count).collect();
+        sizes.sort_unstable();
+        (sizes.iter().sum::<usize>() == 103).then_some(sizes)
+    });
+    assert_eq!(sizes, [3, 100]);
+}

@@ -225,3 +225,26 @@ fn keys_of_json_are_told_apart_by_case() {
     let made = scope.post("configmaps?dryRun=All", &body).created();
     assert!(made.get("data").is_none());
 }
+
+#[test]
+fn a_body_without_a_type_is_json() {
+    let scope = Scope::new();
+    let body = config_map("one").to_string();
+    scope.call(Method::POST, "configmaps").text(&body).send().created();
+}
+
+#[test]
+fn more_than_one_document() {
+    let scope = Scope::new();
+    let body = format!("{}{}", config_map("one"), config_map("two"));
+    let status = raw(&scope, &body).expect(400);
+    assert_eq!(status["reason"], "BadRequest");
+}
+
+#[test]
+fn bytes_that_are_no_text() {
+    let scope = Scope::new();
+    let body = r#"{"metadata": {"name": "one"}, "data": {"a": "\ud800"}}"#;
+    let made = raw(&scope, body).created();
+    assert_eq!(made["data"]["a"], "\u{fffd}");
+}

@@ -304,3 +304,35 @@ fn fields_that_are_not_known() {
     scope.get("pods?fieldSelector=spec.nothing%3Da").refused(400, "BadRequest", message);
     scope.get("configmaps?fieldSelector=nonsense").refused(400, "BadRequest", "invalid selector: 'nonsense'; can't understand 'nonsense'");
 }
+
+#[test]
+fn any_version_has_no_pages() {
+    let scope = Scope::new();
+    for name in ["a", "b", "c"] {
+        scope.post("configmaps", &config_map(name)).created();
+    }
+    // What the server has at hand may be older, so ask until all are there.
+    let list = crate::harness::eventually("all are listed", || {
+        let list = scope.get("configmaps?resourceVersion=0&limit=1").ok();
+        (list["items"].as_array().map(Vec::len) == Some(3)).then_some(list)
+    });
+    assert!(list["metadata"].get("continue").is_none(), "a limit is ignored");
+}
+
+#[test]
+fn one_object_of_the_future() {
+    let scope = Scope::new();
+    scope.post("configmaps", &config_map("one")).created();
+    let status = scope.get("configmaps/one?resourceVersion=999999999999").expect(504);
+    assert_eq!((&status["reason"], &status["details"]["causes"][0]["reason"]), (&json!("Timeout"), &json!("ResourceVersionTooLarge")));
+    scope.get("configmaps/one?resourceVersion=1").ok();
+}
+
+#[test]
+fn limits_of_zero_and_less() {
+    let scope = Scope::new();
+    scope.post("configmaps", &config_map("one")).created();
+    assert_eq!(scope.names("configmaps?limit=0"), ["one"]);
+    let status = scope.get("configmaps?limit=-1");
+    assert_eq!(status.status, 200, "{}", status.text);
+}

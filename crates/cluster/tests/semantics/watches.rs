@@ -262,3 +262,42 @@ fn events_come_in_the_order_of_versions() {
     let versions: Vec<u64> = (0..20).map(|_| version(&events.next().1).parse().expect("a number")).collect();
     assert!(versions.is_sorted(), "{versions:?}");
 }
+
+#[test]
+fn a_watch_goes_on_from_a_bookmark() {
+    let scope = Scope::new();
+    let mut first = watch(&scope, "allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
+    let (_, bookmark) = first.next();
+    scope.post("configmaps", &config_map("one")).created();
+    let mut second = watch(&scope, &format!("resourceVersion={}", version(&bookmark)));
+    second.expect("ADDED", "one");
+}
+
+#[test]
+fn everybody_sees_the_same() {
+    let scope = Scope::new();
+    let begin = now(&scope);
+    let mut all: Vec<Watch> = (0..20).map(|_| watch(&scope, &format!("resourceVersion={begin}"))).collect();
+    for name in ["a", "b", "c"] {
+        scope.post("configmaps", &config_map(name)).created();
+    }
+    scope.delete("configmaps/b").ok();
+    for events in &mut all {
+        for (kind, name) in [("ADDED", "a"), ("ADDED", "b"), ("ADDED", "c"), ("DELETED", "b")] {
+            events.expect(kind, name);
+        }
+    }
+}
+
+#[test]
+fn a_deletion_of_a_collection_is_a_deletion_of_each() {
+    let scope = Scope::new();
+    for name in ["a", "b"] {
+        scope.post("configmaps", &config_map(name)).created();
+    }
+    let mut events = watch(&scope, &format!("resourceVersion={}", now(&scope)));
+    scope.delete("configmaps").ok();
+    let mut gone = [events.next(), events.next()].map(|(kind, object)| format!("{kind} {}", object["metadata"]["name"]));
+    gone.sort();
+    assert_eq!(gone, ["DELETED \"a\"", "DELETED \"b\""]);
+}
