@@ -10,6 +10,9 @@ use std::{env, fs, thread};
 /// Longer than any start takes, even on a machine that is busy with other tests.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
+/// The same that the original is started with.
+const SERVICE_RANGES: &str = "10.96.0.0/16,fd00:10:96::/112";
+
 /// Ends the server when its input ends, which it does with the tests, however they end.
 const KEEPER: &str = r#""$@" </dev/null & cat >/dev/null; kill $!"#;
 
@@ -26,6 +29,7 @@ pub(super) fn start() -> PathBuf {
     let log = fs::File::create(directory.join("api.log")).expect("the log can be opened");
     let mut command = Command::new("sh");
     command.args(["-c", KEEPER, "sh"]).arg(program()).args(["api", "serve", "--listen", "127.0.0.1:0"]);
+    command.args(["--service-cidr", SERVICE_RANGES]);
     command.arg("--state-dir").arg(directory.join("state")).arg("--kubeconfig").arg(&kubeconfig);
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).spawn();
     let mut child = child.expect("a shell can be started");
