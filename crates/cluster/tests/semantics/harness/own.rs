@@ -14,7 +14,7 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 const SERVICE_RANGES: &str = "10.96.0.0/16,fd00:10:96::/112";
 
 /// Ends the server when its input ends, which it does with the tests, however they end.
-const KEEPER: &str = r#""$@" </dev/null & cat >/dev/null; kill $!"#;
+const KEEPER: &str = r#""$@" </dev/null & cat >/dev/null; kill $!; wait $!"#;
 
 /// Keeps the keeper's input open.
 static RUNNING: Mutex<Option<Child>> = Mutex::new(None);
