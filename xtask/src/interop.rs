@@ -1,11 +1,12 @@
 //! `cargo xtask interop PEER`: other people's Windows programs, and our own, under Wine against our hnsd; and a container
-//! runtime of this system on our networks.
+//! runtime of this system on our networks; and Kubernetes' own API server beside ours.
 //!
 //! Everything a run under Wine needs is made in `target/interop`: a Wine prefix with our DLLs in it, the state of an hnsd that lives as
 //! long as the run, and the logs of both. Nothing waits for ever: every step has a limit.
 
 mod cni;
 mod hnsd;
+mod kubernetes;
 mod limited;
 mod runtime;
 mod wine;
@@ -25,14 +26,15 @@ const SHORT: Duration = Duration::from_secs(120);
 /// All tests of a peer together.
 const LONG: Duration = Duration::from_secs(900);
 
-/// Runs one peer: `hcsshim`, `wine`, `cni` or `runtime`.
+/// Runs one peer: `hcsshim`, `wine`, `cni`, `runtime` or `kubernetes`.
 pub(crate) fn run(peer: &str) -> Result<(), String> {
     match peer {
         "hcsshim" => hcsshim(),
         "wine" => transom_exe(),
         "cni" => cni::run(),
         "runtime" => runtime::run(),
-        other => Err(format!("there is no peer {other:?}; there are hcsshim, wine, cni and runtime")),
+        "kubernetes" => kubernetes::run(),
+        other => Err(format!("there is no peer {other:?}; there are hcsshim, wine, cni, runtime and kubernetes")),
     }
 }
 

@@ -41,7 +41,7 @@ enum Command {
     Dist,
     /// Run somebody else's programs against us.
     Interop {
-        /// Which: hcsshim, wine, cni or runtime.
+        /// Which: hcsshim, wine, cni, runtime or kubernetes.
         peer: String,
     },
     /// Run a benchmark, in release mode.

@@ -1,0 +1,78 @@
+//! Kubernetes' own API server, and ours, before the same tests.
+//!
+//! The programs, etcd among them, are ordinary dependencies of the Go module `interop/kubernetes`. Debian 12 has an etcd too, of a version
+//! that cannot tell kube-apiserver how far a watch has come, without which watches that begin with a list are refused. The tests are those
+//! of the crate `cluster` (`crates/cluster/tests/semantics`), which know nothing of how the servers are made.
+
+mod original;
+mod programs;
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use self::original::Original;
+use super::{Log, limited, make_directory, step};
+use crate::{dist, shell};
+
+/// Building and running the tests.
+const LIMIT: Duration = Duration::from_secs(1500);
+
+/// The tests with Kubernetes' own server, and then with ours, if there is one.
+pub(super) fn run() -> Result<(), String> {
+    if shell::output(shell::program("go").arg("version")).is_err() {
+        return Err("go is needed; install it, for example with `apt install golang-go`".to_owned());
+    }
+    let directory = dist::target_directory()?.join("interop").join("kubernetes");
+    make_directory(&directory)?;
+    step("build Kubernetes");
+    programs::build(&directory)?;
+    step("start etcd, kube-apiserver and kube-controller-manager");
+    let original = Original::start(&directory)?;
+    step("run the tests with the original");
+    battery(&directory.join("original.log"), Some(&original.kubeconfig()))?;
+    drop(original);
+    if !has_server()? {
+        println!("transom has no `api serve`: the tests ran with the original only");
+        return Ok(());
+    }
+    step("run the tests with ours");
+    battery(&directory.join("ours.log"), None)
+}
+
+/// Whether our program has a server already.
+fn has_server() -> Result<bool, String> {
+    shell::run(shell::cargo().args(["build", "-p", "transom"]))?;
+    let program = dist::target_directory()?.join("debug").join("transom");
+    let help = shell::program(program).args(["api", "serve", "--help"]).output();
+    help.map(|output| output.status.success()).map_err(|error| format!("cannot start transom: {error}"))
+}
+
+/// Runs the tests with the server of a kubeconfig, or with one of ours that they start.
+fn battery(log: &Path, kubeconfig: Option<&Path>) -> Result<(), String> {
+    let mut cargo = shell::cargo();
+    // Most of them wait for a controller most of the time.
+    cargo.args(["test", "-p", "cluster", "--test", "semantics", "--", "--test-threads", "8"]);
+    cargo.env_remove("TRANSOM_KUBECONFIG").env_remove("TRANSOM_IS_ORIGINAL");
+    if let Some(kubeconfig) = kubeconfig {
+        cargo.env("TRANSOM_KUBECONFIG", kubeconfig).env("TRANSOM_IS_ORIGINAL", "1");
+    }
+    let mut log = Log::create(log)?;
+    let mut summary = String::new();
+    let status = limited::run(&mut cargo, LIMIT, |line| {
+        log.add(line);
+        if line.ends_with("... FAILED") || line.starts_with("error") {
+            println!("{line}");
+        }
+        if line.starts_with("test result: ") {
+            summary = line.to_owned();
+        }
+    })?;
+    println!("{summary}");
+    if status.success() { Ok(()) } else { Err(format!("the tests failed: {status}; see {}", log.path.display())) }
+}
+
+/// Writes a file that a program of theirs reads.
+fn write(file: &Path, text: &str) -> Result<(), String> {
+    fs::write(file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))
+}
