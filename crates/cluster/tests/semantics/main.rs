@@ -19,6 +19,8 @@ mod input;
 mod lists;
 mod namespaces;
 mod patches;
+#[path = "../support/program.rs"]
+mod program;
 mod subresources;
 mod tables;
 mod validation;

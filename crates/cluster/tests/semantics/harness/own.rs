@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;
-use std::{env, fs, thread};
+use std::{fs, thread};
+
+use crate::program;
 
 /// Longer than any start takes, even on a machine that is busy with other tests.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -28,7 +30,7 @@ pub(super) fn start() -> PathBuf {
     let kubeconfig = directory.join("kubeconfig");
     let log = fs::File::create(directory.join("api.log")).expect("the log can be opened");
     let mut command = Command::new("sh");
-    command.args(["-c", KEEPER, "sh"]).arg(program()).args(["api", "serve", "--listen", "127.0.0.1:0"]);
+    command.args(["-c", KEEPER, "sh"]).arg(program::program()).args(["api", "serve", "--listen", "127.0.0.1:0"]);
     command.args(["--service-cidr", SERVICE_RANGES]);
     command.arg("--state-dir").arg(directory.join("state")).arg("--kubeconfig").arg(&kubeconfig);
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).spawn();
@@ -46,23 +48,4 @@ pub(super) fn start() -> PathBuf {
     });
     assert!(ready.recv_timeout(START_LIMIT).is_ok(), "our server did not become ready; see {}", directory.join("api.log").display());
     kubeconfig
-}
-
-/// The `transom` program of this build: named by TRANSOM_PROGRAM, or built by the cargo that runs this test.
-fn program() -> PathBuf {
-    env::var_os("TRANSOM_PROGRAM").map_or_else(build, PathBuf::from)
-}
-
-fn build() -> PathBuf {
-    let this = env::current_exe().expect("a program knows where it is");
-    let profile = this.parent().and_then(Path::parent).expect("target/PROFILE/deps/TEST").to_owned();
-    let target = profile.parent().expect("target/PROFILE");
-    let mut build = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    build.args(["build", "--quiet", "--workspace", "--bin", "transom", "--target-dir"]).arg(target);
-    if profile.ends_with("release") {
-        build.arg("--release");
-    }
-    let status = build.current_dir(env!("CARGO_MANIFEST_DIR")).status().expect("cargo can be started");
-    assert!(status.success(), "transom cannot be built: {status}");
-    profile.join("transom")
 }
