@@ -18,6 +18,8 @@ mod harness;
 mod input;
 mod lists;
 mod namespaces;
+#[path = "../support/own.rs"]
+mod own;
 mod patches;
 #[path = "../support/program.rs"]
 mod program;

@@ -3,7 +3,6 @@
 mod answer;
 pub(crate) mod differences;
 pub(crate) mod objects;
-mod own;
 mod scope;
 mod server;
 mod watch;

@@ -13,8 +13,8 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 
 use super::answer::Answer;
-use super::own;
 use super::watch::Watch;
+use crate::own;
 
 /// One answer, however busy the machine is.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -37,7 +37,7 @@ impl Server {
     fn connect() -> Self {
         let named = env::var_os("TRANSOM_KUBECONFIG").map(PathBuf::from);
         let is_original = env::var_os("TRANSOM_IS_ORIGINAL").is_some();
-        let file = named.unwrap_or_else(own::start);
+        let file = named.unwrap_or_else(|| own::start("semantics"));
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime can be made");
         let (client, stranger) = runtime.block_on(async {
             let kubeconfig = Kubeconfig::read_from(&file).unwrap_or_else(|error| panic!("{} cannot be read: {error}", file.display()));

@@ -21,9 +21,9 @@ const KEEPER: &str = r#""$@" </dev/null & cat >/dev/null; kill $!; wait $!"#;
 /// Keeps the keeper's input open.
 static RUNNING: Mutex<Option<Child>> = Mutex::new(None);
 
-/// Starts `transom api serve` in a directory of its own and gives the kubeconfig it wrote.
-pub(super) fn start() -> PathBuf {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("semantics");
+/// Starts `transom api serve` in a directory of these tests and gives the kubeconfig it wrote.
+pub(crate) fn start(tests: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(tests);
     // The state of an earlier run would be part of this one.
     let _ = fs::remove_dir_all(&directory);
     fs::create_dir_all(&directory).expect("a directory can be made");
