@@ -13,12 +13,19 @@ use std::time::Duration;
 
 use self::original::Original;
 use super::{Log, limited, make_directory, step};
+use crate::tools::{self, Tool};
 use crate::{dist, shell};
+
+/// What kube-proxy needs.
+const TOOLS: &[Tool] = &[
+    Tool { program: "ip", package: "iproute2", purpose: "makes a namespace usable" },
+    Tool { program: "nft", package: "nftables", purpose: "is what kube-proxy calls" },
+];
 
 /// Building and running the tests.
 const LIMIT: Duration = Duration::from_secs(1500);
 
-/// The tests with Kubernetes' own server, and then with ours, if there is one.
+/// The tests with Kubernetes' own server, then with ours, and then Kubernetes' own clients with ours.
 pub(super) fn run() -> Result<(), String> {
     if shell::output(shell::program("go").arg("version")).is_err() {
         return Err("go is needed; install it, for example with `apt install golang-go`".to_owned());
@@ -32,20 +39,32 @@ pub(super) fn run() -> Result<(), String> {
     step("run the tests with the original");
     battery(&directory.join("original.log"), Some(&original.kubeconfig()))?;
     drop(original);
-    if !has_server()? {
-        println!("transom has no `api serve`: the tests ran with the original only");
-        return Ok(());
-    }
     step("run the tests with ours");
-    battery(&directory.join("ours.log"), None)
+    battery(&directory.join("ours.log"), None)?;
+    step("run kubectl and kube-proxy with ours");
+    clients(&directory)
 }
 
-/// Whether our program has a server already.
-fn has_server() -> Result<bool, String> {
-    shell::run(shell::cargo().args(["build", "-p", "transom"]))?;
-    let program = dist::target_directory()?.join("debug").join("transom");
-    let help = shell::program(program).args(["api", "serve", "--help"]).output();
-    help.map(|output| output.status.success()).map_err(|error| format!("cannot start transom: {error}"))
+/// Runs the tests with programs that take what our server says for what a cluster says. Leaving one out is a failure.
+fn clients(directory: &Path) -> Result<(), String> {
+    let path = tools::path();
+    tools::install(&tools::missing(TOOLS, &path))?;
+    let mut cargo = shell::cargo();
+    cargo.args(["test", "-p", "cluster", "--test", "kubectl", "--test", "kube_proxy", "--", "--nocapture"]).env("PATH", path);
+    cargo.env("TRANSOM_KUBECTL", directory.join("kubectl")).env("TRANSOM_KUBE_PROXY", directory.join("kube-proxy"));
+    let mut log = Log::create(&directory.join("clients.log"))?;
+    let mut left_out = false;
+    let status = limited::run(&mut cargo, LIMIT, |line| {
+        log.add(line);
+        left_out |= line.starts_with("skipped: ");
+        if line.starts_with("test ") {
+            println!("{line}");
+        }
+    })?;
+    match status.success() && !left_out {
+        true => Ok(()),
+        false => Err(format!("the tests with kubectl and kube-proxy failed: {status}; see {}", log.path.display())),
+    }
 }
 
 /// Runs the tests with the server of a kubeconfig, or with one of ours that they start.
