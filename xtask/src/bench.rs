@@ -1,5 +1,6 @@
 //! `cargo xtask bench NAME`: builds in release mode and measures.
 
+mod api;
 mod vswitch;
 
 use crate::tools::{self, Tool};
@@ -8,10 +9,11 @@ use crate::{dist, shell};
 /// Runs a benchmark.
 pub(crate) fn run(name: &str, arguments: &[String]) -> Result<(), String> {
     match name {
+        "api" => api::run(arguments),
         "hns" => hns(arguments),
         "cni" => cni(arguments),
         "vswitch" => vswitch::run(arguments),
-        _ => Err(format!("there is no benchmark {name:?}; there are: cni, hns, vswitch")),
+        _ => Err(format!("there is no benchmark {name:?}; there are: api, cni, hns, vswitch")),
     }
 }
 

@@ -6,7 +6,7 @@
 
 mod cni;
 mod hnsd;
-mod kubernetes;
+pub(crate) mod kubernetes;
 mod limited;
 mod runtime;
 mod wine;

@@ -46,7 +46,7 @@ enum Command {
     },
     /// Run a benchmark, in release mode.
     Bench {
-        /// Which: cni, hns or vswitch.
+        /// Which: api, cni, hns or vswitch.
         name: String,
         /// Passed on to the benchmark, such as --save or --quick.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

@@ -8,10 +8,10 @@ mod original;
 mod programs;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use self::original::Original;
+pub(crate) use self::original::Original;
 use super::{Log, limited, make_directory, step};
 use crate::tools::{self, Tool};
 use crate::{dist, shell};
@@ -27,6 +27,18 @@ const LIMIT: Duration = Duration::from_secs(1500);
 
 /// The tests with Kubernetes' own server, then with ours, and then Kubernetes' own clients with ours.
 pub(super) fn run() -> Result<(), String> {
+    let (directory, original) = start()?;
+    step("run the tests with the original");
+    battery(&directory.join("original.log"), Some(&original.kubeconfig()))?;
+    drop(original);
+    step("run the tests with ours");
+    battery(&directory.join("ours.log"), None)?;
+    step("run kubectl and kube-proxy with ours");
+    clients(&directory)
+}
+
+/// Builds and starts Kubernetes' own server, and tells where its programs are.
+pub(crate) fn start() -> Result<(PathBuf, Original), String> {
     if shell::output(shell::program("go").arg("version")).is_err() {
         return Err("go is needed; install it, for example with `apt install golang-go`".to_owned());
     }
@@ -36,13 +48,7 @@ pub(super) fn run() -> Result<(), String> {
     programs::build(&directory)?;
     step("start etcd, kube-apiserver and kube-controller-manager");
     let original = Original::start(&directory)?;
-    step("run the tests with the original");
-    battery(&directory.join("original.log"), Some(&original.kubeconfig()))?;
-    drop(original);
-    step("run the tests with ours");
-    battery(&directory.join("ours.log"), None)?;
-    step("run kubectl and kube-proxy with ours");
-    clients(&directory)
+    Ok((directory, original))
 }
 
 /// Runs the tests with programs that take what our server says for what a cluster says. Leaving one out is a failure.

@@ -31,6 +31,7 @@ const TABLE: &[Row] = &[
     Row { name: "vmcompute", may_use: &["abi", "hcn"], because: "a DLL passes documents on and keeps none" },
     Row { name: "bcryptprimitives", may_use: &["abi"], because: "it stands in for one function of Windows" },
     Row { name: "transom", may_use: &["cni", "hcn", "hns", "host", "node"], because: "parses arguments and wires" },
+    Row { name: "api-bench", may_use: &["rig"], because: "measures from outside, as any client" },
     Row { name: "hns-bench", may_use: &["hcn", "rig"], because: "measures from outside, as a client" },
     Row { name: "wire-bench", may_use: &["wire"], because: "measures reading frames, and nothing else" },
     Row { name: "vfp-bench", may_use: &["vfp", "wire"], because: "measures the engine alone" },

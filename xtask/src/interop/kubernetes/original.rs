@@ -23,7 +23,7 @@ const CONTROLLERS: &str = "deployment-controller,replicaset-controller,endpoints
     garbage-collector-controller,namespace-controller,serviceaccount-controller";
 
 /// The three processes, ended when dropped.
-pub(super) struct Original {
+pub(crate) struct Original {
     directory: PathBuf,
     /// In the order they are to be ended.
     running: Vec<Child>,
@@ -48,8 +48,14 @@ impl Original {
         Ok(original)
     }
 
+    /// kube-apiserver and etcd.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        // The controllers, which began last, stand first.
+        self.running.iter().skip(1).map(Child::id).collect()
+    }
+
     /// The file that tells clients where it is.
-    pub(super) fn kubeconfig(&self) -> PathBuf {
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.state().join("kubeconfig")
     }
 
