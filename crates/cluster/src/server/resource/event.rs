@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{Column, PLAIN, Resource, View, column, name, wide};
-use crate::server::document::{age as age_of, as_map, child, number, text};
+use crate::server::document::{age as age_of, as_map, number, text};
 use crate::server::field::Errors;
 
 const COLUMNS: &[Column] = &[
@@ -18,6 +18,10 @@ const COLUMNS: &[Column] = &[
     wide("Count"),
     wide("Name"),
 ];
+
+/// The most letters of what an event is about, and of what it says.
+const LONGEST: usize = 128;
+const LONGEST_MESSAGE: usize = 1024;
 
 const CORE: Resource = Resource {
     storage: 9,
@@ -40,7 +44,6 @@ const CORE: Resource = Resource {
         "regarding.uid",
     ],
     fields,
-    default: |document| _ = child(document, "source"),
     validate,
     ..PLAIN
 };
@@ -110,12 +113,40 @@ fn cells(document: &Value) -> Vec<Value> {
     ]
 }
 
+/// Events of the newer kind say when they happened, and then also who says so.
 fn validate(document: &Value, errors: &mut Errors) {
     let about = text(document, "/involvedObject/namespace");
     let namespace = text(document, "/metadata/namespace");
-    // An event about an object without a namespace stands in the default one.
-    let expected = if about.is_empty() { "default" } else { about };
-    if namespace != expected && !(about.is_empty() && namespace == "kube-system") {
+    let is_new = !text(document, "/eventTime").is_empty();
+    let is_misplaced = match (about, is_new) {
+        // An event about an object without a namespace stands in the default one.
+        ("", false) => namespace != "default",
+        ("", true) => namespace != "default" && namespace != "kube-system",
+        (about, false) => namespace != about,
+        (_, true) => false,
+    };
+    if is_misplaced {
         errors.invalid("involvedObject.namespace", about, "does not match event.namespace");
+    }
+    if is_new {
+        validate_new(document, errors);
+    }
+}
+
+fn validate_new(document: &Value, errors: &mut Errors) {
+    let reporter = text(document, "/reportingComponent");
+    if reporter.is_empty() {
+        errors.required("reportingComponent", "");
+    }
+    errors.qualified("reportingComponent", reporter);
+    for key in ["reportingInstance", "action", "reason"] {
+        match text(document, &format!("/{key}")).len() {
+            0 => errors.required(key, ""),
+            1..=LONGEST => {}
+            _ => errors.invalid(key, "", format!("can have at most {LONGEST} characters")),
+        }
+    }
+    if text(document, "/message").len() > LONGEST_MESSAGE {
+        errors.invalid("message", "", format!("can have at most {LONGEST_MESSAGE} characters"));
     }
 }
