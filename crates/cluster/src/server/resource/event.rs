@@ -1,6 +1,6 @@
 //! Events: what happened to objects. Two API groups have them; they are stored as the core group says.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{Column, PLAIN, Resource, View, column, name, wide};
 use crate::server::document::{age as age_of, as_map, number, text};
@@ -44,7 +44,7 @@ const CORE: Resource = Resource {
         "regarding.uid",
     ],
     fields,
-    validate,
+    validate: |document, errors| validate(document, "reportingComponent", errors),
     ..PLAIN
 };
 
@@ -56,6 +56,8 @@ pub(crate) static EVENTS: Resource = Resource {
         inward: |document| rename(document, |(core, events)| (events, core)),
         outward: |document| rename(document, |pair| pair),
     }),
+    validate: |document, errors| validate(document, "reportingController", errors),
+    validate_new: validate_strictly,
     ..CORE
 };
 
@@ -114,7 +116,7 @@ fn cells(document: &Value) -> Vec<Value> {
 }
 
 /// Events of the newer kind say when they happened, and then also who says so.
-fn validate(document: &Value, errors: &mut Errors) {
+fn validate(document: &Value, reporter: &str, errors: &mut Errors) {
     let about = text(document, "/involvedObject/namespace");
     let namespace = text(document, "/metadata/namespace");
     let is_new = !text(document, "/eventTime").is_empty();
@@ -129,16 +131,16 @@ fn validate(document: &Value, errors: &mut Errors) {
         errors.invalid("involvedObject.namespace", about, "does not match event.namespace");
     }
     if is_new {
-        validate_new(document, errors);
+        validate_report(document, reporter, errors);
     }
 }
 
-fn validate_new(document: &Value, errors: &mut Errors) {
-    let reporter = text(document, "/reportingComponent");
-    if reporter.is_empty() {
-        errors.required("reportingComponent", "");
+fn validate_report(document: &Value, reporter: &str, errors: &mut Errors) {
+    let name = text(document, "/reportingComponent");
+    if name.is_empty() {
+        errors.required(reporter, "");
     }
-    errors.qualified("reportingComponent", reporter);
+    errors.qualified(reporter, name);
     for key in ["reportingInstance", "action", "reason"] {
         match text(document, &format!("/{key}")).len() {
             0 => errors.required(key, ""),
@@ -148,5 +150,20 @@ fn validate_new(document: &Value, errors: &mut Errors) {
     }
     if text(document, "/message").len() > LONGEST_MESSAGE {
         errors.invalid("message", "", format!("can have at most {LONGEST_MESSAGE} characters"));
+    }
+}
+
+/// The newer group takes no events of the older kind. The original names the fields as the older group does.
+fn validate_strictly(document: &Value, errors: &mut Errors) {
+    if text(document, "/eventTime").is_empty() {
+        errors.required("eventTime", "");
+    }
+    let kind = text(document, "/type");
+    if !matches!(kind, "Normal" | "Warning") {
+        errors.invalid("type", "", format!("has invalid value: {kind}"));
+    }
+    let is_set = |key: &str| !document[key].is_null() && document[key] != 0 && document[key] != json!({});
+    for key in ["firstTimestamp", "lastTimestamp", "count", "source"].into_iter().filter(|key| is_set(key)) {
+        errors.invalid(key, "", "needs to be unset");
     }
 }

@@ -33,7 +33,12 @@ pub(crate) static SERVICES: Resource = Resource {
     claims,
     default: |document| complete(child(document, "spec")),
     first_status: |_| json!({"loadBalancer": {}}),
+    admit: |document| {
+        complete_addresses(child(document, "spec"));
+        Ok(())
+    },
     validate: validation::validate,
+    validate_new: validation::validate_new,
     validate_update: validation::validate_update,
     ..PLAIN
 };
@@ -93,6 +98,15 @@ fn complete(spec: &mut Map<String, Value>) {
     }
     if kind == "LoadBalancer" {
         default(spec, "allocateLoadBalancerNodePorts", true);
+    }
+}
+
+/// Who knows of one address only means a list of one.
+fn complete_addresses(spec: &mut Map<String, Value>) {
+    let first = spec.get("clusterIP").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let is_listed = spec.get("clusterIPs").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    if !first.is_empty() && !is_listed {
+        spec.insert("clusterIPs".into(), json!([first]));
     }
 }
 

@@ -248,6 +248,19 @@ fn validate_traffic(spec: &Value, errors: &mut Errors) {
     errors.one_of("spec.trafficDistribution", &spec["trafficDistribution"], distributions);
 }
 
+/// Says that one family is not two, once nothing else is wrong. A Service that exists loses its second family instead.
+pub(super) fn validate_new(document: &Value, errors: &mut Errors) {
+    if !errors.0.is_empty() || text(document, "/spec/ipFamilyPolicy") != "SingleStack" {
+        return;
+    }
+    for (path, what) in [("/spec/clusterIPs", "cluster IPs"), ("/spec/ipFamilies", "IP families")] {
+        if list(document, path).len() == 2 {
+            let cause = format!("must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified");
+            errors.invalid("spec.ipFamilyPolicy", "SingleStack", cause);
+        }
+    }
+}
+
 pub(super) fn validate_update(new: &Value, old: &Value, errors: &mut Errors) {
     let is_kept = |document: &Value| text(document, "/spec/type") != "ExternalName" && !text(document, "/spec/clusterIP").is_empty();
     if is_kept(old) && is_kept(new) && new["spec"]["clusterIP"] != old["spec"]["clusterIP"] {
