@@ -79,27 +79,22 @@ fn read_suffix(suffix: &str) -> Option<(Form, i128, i32)> {
 
 /// The number times a power of the base in billionths. What is finer counts as one more; what is too much stays the most.
 fn scale(whole: &str, fraction: &str, base: i128, power: i32) -> i128 {
+    let fraction = fraction.trim_end_matches('0');
     let digits = format!("{whole}{fraction}");
     let digits = digits.trim_start_matches('0');
-    if digits.is_empty() {
-        return 0;
-    }
-    let (binary, tens) = if base == 10 { (0, power) } else { (power, 0) };
-    let tens = i64::from(tens) + 9 - fraction.len() as i64;
-    let factor = 1024i128.pow(binary.unsigned_abs());
-    let Some(mantissa) = digits.parse::<i128>().ok().and_then(|number| number.checked_mul(factor)) else {
-        return if digits.len() as i64 + tens > 36 { MOST } else { round_up(digits, tens) };
+    // With as many digits as can be counted with, whatever they are multiplied by.
+    let (tens, factor, kept) = match base {
+        10 => (power, 1, digits.len().min(36)),
+        _ => (0, base.pow(power.unsigned_abs()), digits.len().min(19)),
     };
-    match tens {
-        0.. => 10i128.checked_pow(tens.min(99) as u32).and_then(|power| mantissa.checked_mul(power)).unwrap_or(MOST),
-        _ => 10i128.checked_pow(tens.unsigned_abs().min(99) as u32).map_or(1, |power| mantissa / power + i128::from(mantissa % power != 0)),
+    let tens = i64::from(tens) + 9 - fraction.len() as i64 + (digits.len() - kept) as i64;
+    let mantissa = digits[..kept].parse::<i128>().unwrap_or(0) * factor;
+    let shift = 10i128.checked_pow(tens.unsigned_abs().min(99) as u32);
+    match (mantissa, tens) {
+        (0, _) => 0,
+        (_, 0..) => shift.and_then(|shift| mantissa.checked_mul(shift)).unwrap_or(MOST),
+        _ => shift.map_or(1, |shift| mantissa / shift + i128::from(mantissa % shift != 0 || kept < digits.len())),
     }
-}
-
-/// A number with more digits than can be counted with, most of which are too fine to matter.
-fn round_up(digits: &str, tens: i64) -> i128 {
-    let kept = usize::try_from(digits.len() as i64 + tens).unwrap_or(0).min(digits.len());
-    digits.get(..kept).and_then(|text| text.parse::<i128>().ok()).unwrap_or(0).saturating_add(1)
 }
 
 impl fmt::Display for Quantity {
@@ -153,6 +148,9 @@ mod tests {
             ("0.0000000001", "1n"),
             ("1.", "1"),
             (".5", "500m"),
+            ("1.0000000000000000000000000000000000000000Ki", "1Ki"),
+            ("123456789012.123456789", "123456789012123456789n"),
+            ("8Ei", "9223372036854775807"),
         ] {
             assert_eq!(Quantity::parse(given).unwrap().to_string(), expected, "{given}");
         }
