@@ -58,9 +58,12 @@ fn give_back(document: &mut Value, old: &Value) {
     let kind = text(document, "/spec/type").to_owned();
     let old_kind = text(old, "/spec/type");
     let spec = child(document, "spec");
-    if kind == "ExternalName" && old_kind != "ExternalName" && spec.get("clusterIP") == old["spec"].get("clusterIP") {
-        spec.shift_remove("clusterIP");
-        spec.shift_remove("clusterIPs");
+    if kind == "ExternalName" && old_kind != "ExternalName" {
+        for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+            if spec.get(key) == old["spec"].get(key) {
+                spec.shift_remove(key);
+            }
+        }
     }
     if matches!(kind.as_str(), "ClusterIP" | "ExternalName") && matches!(old_kind, "NodePort" | "LoadBalancer") {
         let given: Vec<&Value> = list(old, "/spec/ports").iter().map(|port| &port["nodePort"]).collect();

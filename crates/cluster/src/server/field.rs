@@ -1,14 +1,19 @@
 //! What is wrong with a field, in the words of Kubernetes.
 
+mod rules;
+
 use std::fmt;
 
 use serde_json::{Value, json};
+
+pub(crate) use rules::PROTOCOLS;
 
 /// The kinds of mistakes that clients tell apart.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Mistake {
     Required,
     Invalid,
+    NotFound,
     NotSupported,
     Duplicate,
     Forbidden,
@@ -21,6 +26,7 @@ impl Mistake {
         match self {
             Self::Required => "FieldValueRequired",
             Self::Invalid => "FieldValueInvalid",
+            Self::NotFound => "FieldValueNotFound",
             Self::NotSupported => "FieldValueNotSupported",
             Self::Duplicate => "FieldValueDuplicate",
             Self::Forbidden => "FieldValueForbidden",
@@ -33,6 +39,7 @@ impl Mistake {
         match self {
             Self::Required => "Required value",
             Self::Invalid => "Invalid value",
+            Self::NotFound => "Not found",
             Self::NotSupported => "Unsupported value",
             Self::Duplicate => "Duplicate value",
             Self::Forbidden => "Forbidden",
@@ -42,7 +49,7 @@ impl Mistake {
     }
 
     fn shows_value(self) -> bool {
-        matches!(self, Self::Invalid | Self::NotSupported | Self::Duplicate)
+        matches!(self, Self::Invalid | Self::NotFound | Self::NotSupported | Self::Duplicate)
     }
 }
 
@@ -96,8 +103,17 @@ impl Errors {
         self.push(Mistake::Invalid, field, value.into(), detail);
     }
 
+    pub(crate) fn not_found(&mut self, field: impl Into<String>, value: impl Into<Value>) {
+        self.push(Mistake::NotFound, field, value.into(), "");
+    }
+
     pub(crate) fn duplicate(&mut self, field: impl Into<String>, value: impl Into<Value>) {
         self.push(Mistake::Duplicate, field, value.into(), "");
+    }
+
+    /// A duplicate that needs a word about what has to be unique.
+    pub(crate) fn duplicate_because(&mut self, field: impl Into<String>, value: impl Into<Value>, detail: &str) {
+        self.push(Mistake::Duplicate, field, value.into(), detail);
     }
 
     pub(crate) fn forbidden(&mut self, field: impl Into<String>, detail: impl Into<String>) {
@@ -114,11 +130,14 @@ impl Errors {
 
     /// Objects to a value that is none of those supported. An absent one is left to defaults.
     pub(crate) fn one_of(&mut self, field: impl Into<String>, value: &Value, supported: &[&str]) {
-        if value.is_null() || value.as_str().is_some_and(|text| supported.contains(&text)) {
-            return;
+        if !value.is_null() && !value.as_str().is_some_and(|text| supported.contains(&text)) {
+            self.not_supported(field, value.clone(), supported);
         }
+    }
+
+    pub(crate) fn not_supported(&mut self, field: impl Into<String>, value: impl Into<Value>, supported: &[&str]) {
         let list: Vec<String> = supported.iter().map(|value| format!("{value:?}")).collect();
-        self.push(Mistake::NotSupported, field, value.clone(), format!("supported values: {}", list.join(", ")));
+        self.push(Mistake::NotSupported, field, value.into(), format!("supported values: {}", list.join(", ")));
     }
 }
 

@@ -7,17 +7,24 @@ const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower ca
      end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
      '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
+const UNDERSCORED: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and \
+     end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+     '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')";
+
+const VARIABLE: &str = "a valid environment variable name must consist only of printable ASCII characters other than '='";
+
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an \
      alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-
-const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, \
-     and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 
 const DOTS: &str = "must not contain dots";
 
 const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric \
      character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
      '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+
+const QUALIFIED_WHOLE: &str = "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric \
+     character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+     '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
 
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and \
      end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is \
@@ -58,35 +65,42 @@ pub(crate) fn label(text: &str) -> Option<String> {
     rule(text, 63, is_label(text), cause)
 }
 
-/// One label that begins with a letter, as names of Services are.
-pub(crate) fn label_1035(text: &str) -> Option<String> {
-    let cause = if is_dotted(text) { DOTS } else { LABEL_1035 };
-    rule(text, 63, is_label(text) && text.starts_with(|first: char| first.is_ascii_lowercase()), cause)
-}
-
 fn is_word(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let edge = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
     text.bytes().all(inner) && edge(text.bytes().next()) && edge(text.bytes().last())
 }
 
-/// The key of a label or annotation: a name, perhaps with a domain before it.
-pub(crate) fn qualified(text: &str) -> Option<String> {
-    let (prefix, name) = match text.split_once('/') {
-        Some((prefix, name)) => (Some(prefix), name),
-        None => (None, text),
+/// The key of a label or annotation: a name, perhaps with a domain before it. All that is wrong with it.
+pub(crate) fn qualified_causes(text: &str) -> Vec<String> {
+    let mut causes = Vec::new();
+    let name = match *text.split('/').collect::<Vec<_>>() {
+        [name] => name,
+        [prefix, name] => {
+            match subdomain(prefix) {
+                _ if prefix.is_empty() => causes.push("prefix part must be non-empty".into()),
+                Some(cause) => causes.push(format!("prefix part {cause}")),
+                None => {}
+            }
+            name
+        }
+        _ => return vec![QUALIFIED_WHOLE.into()],
     };
     if name.is_empty() {
-        return Some(format!("name part must be non-empty; {QUALIFIED}"));
+        causes.push("name part must be non-empty".into());
+    } else if name.len() > 63 {
+        causes.push(format!("name part {}", too_long(63)));
     }
-    if name.len() > 63 {
-        return Some(format!("name part {}", too_long(63)));
+    if !is_word(name) {
+        causes.push(QUALIFIED.into());
     }
-    match prefix {
-        Some("") => Some("prefix part must be non-empty".into()),
-        Some(prefix) if subdomain(prefix).is_some() => subdomain(prefix).map(|cause| format!("prefix part {cause}")),
-        _ => (!is_word(name)).then(|| QUALIFIED.to_owned()),
-    }
+    causes
+}
+
+/// The same in one sentence.
+pub(crate) fn qualified(text: &str) -> Option<String> {
+    let causes = qualified_causes(text);
+    (!causes.is_empty()).then(|| causes.join("; "))
 }
 
 /// The value of a label.
@@ -103,18 +117,29 @@ pub(crate) fn data_key(text: &str) -> Option<String> {
     rule(text, 253, !text.is_empty() && text.bytes().all(allowed), DATA_KEY)
 }
 
-/// The name of a port: short, lower case, with a letter in it.
-pub(crate) fn port_name(text: &str) -> Option<&'static str> {
-    if text.len() > 15 {
-        return Some("must be no more than 15 characters");
-    }
-    if !is_label(text) {
-        return Some("must contain only alphanumeric characters (a-z, 0-9), and hyphens (-)");
-    }
-    if text.contains("--") {
-        return Some("must not contain consecutive hyphens");
-    }
-    (!text.bytes().any(|byte| byte.is_ascii_lowercase())).then_some("must contain at least one letter (a-z)")
+/// All that is wrong with the name of a port, which is short and lower case and has a letter in it.
+pub(crate) fn port_name_causes(text: &str) -> Vec<String> {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let rules = [
+        (text.len() <= 15, "must be no more than 15 characters"),
+        (!text.is_empty() && text.bytes().all(allowed), "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"),
+        (text.bytes().any(|byte| byte.is_ascii_lowercase()), "must contain at least one letter (a-z)"),
+        (!text.contains("--"), "must not contain consecutive hyphens"),
+        (!text.starts_with('-') && !text.ends_with('-'), "must not begin or end with a hyphen"),
+    ];
+    rules.into_iter().filter(|(holds, _)| !holds).map(|(_, cause)| cause.to_owned()).collect()
+}
+
+/// A domain in which services are looked up; labels of services may have underscores.
+pub(crate) fn underscored_subdomain(text: &str) -> Option<String> {
+    let is_underscored = |part: &str| is_label(&part.strip_prefix('_').unwrap_or(part).replace('_', "-"));
+    rule(text, 253, text.split('.').all(is_underscored), UNDERSCORED)
+}
+
+/// The name of a variable in a process's environment.
+pub(crate) fn variable(text: &str) -> Option<String> {
+    let allowed = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'=';
+    (text.is_empty() || !text.bytes().all(allowed)).then(|| VARIABLE.to_owned())
 }
 
 #[cfg(test)]
@@ -125,10 +150,11 @@ mod tests {
     fn names_follow_their_rules() {
         assert!(subdomain("a.b-c.1").is_none() && subdomain("a..b").is_some() && subdomain("A").is_some() && subdomain("").is_some());
         assert!(label("a-1").is_none() && label("a.b").is_some() && label(&"a".repeat(64)).is_some());
-        assert!(label_1035("a1").is_none() && label_1035("1a").is_some());
         assert!(qualified("a.b/c_d").is_none() && qualified("/c").is_some() && qualified("a/").is_some() && qualified("é").is_some());
         assert!(label_value("").is_none() && label_value("a_b").is_none() && label_value("-a").is_some());
         assert!(data_key("..").is_some() && data_key("a.b").is_none() && data_key("a b").is_some());
-        assert!(port_name("http").is_none() && port_name("80").is_some() && port_name("a--b").is_some());
+        assert!(port_name_causes("http").is_empty() && port_name_causes("80").len() == 1 && port_name_causes("a--b").len() == 1);
+        assert!(underscored_subdomain("_tcp.a").is_none() && underscored_subdomain("A_b").is_some());
+        assert!(variable("A.b c").is_none() && variable("a=b").is_some());
     }
 }

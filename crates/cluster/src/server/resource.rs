@@ -81,9 +81,13 @@ pub(crate) struct Resource {
     /// What no two objects may have at the same time.
     pub(crate) claims: fn(&Value) -> Vec<String>,
     pub(crate) default: fn(&mut Value),
+    /// Completes a new document further, or says why it is forbidden.
+    pub(crate) admit: fn(&mut Value) -> Result<(), String>,
     /// What a new object's status begins with; whatever the client sent there is dropped.
     pub(crate) first_status: fn(&Value) -> Value,
     pub(crate) validate: fn(&Value, &mut Errors),
+    /// Objects to what only new documents must not have.
+    pub(crate) validate_new: fn(&Value, &mut Errors),
     /// Compares a changed document with the old one.
     pub(crate) validate_update: fn(new: &Value, old: &Value, &mut Errors),
     pub(crate) view: Option<&'static View>,
@@ -111,8 +115,10 @@ const PLAIN: Resource = Resource {
     fields: |_| Vec::new(),
     claims: |_| Vec::new(),
     default: |_| {},
+    admit: |_| Ok(()),
     first_status: |_| Value::Null,
     validate: |_, _| {},
+    validate_new: |_, _| {},
     validate_update: |_, _, _| {},
     view: None,
 };

@@ -6,14 +6,19 @@
 //! `inline` (its fields stand in the outer message).
 
 mod conform;
+mod form;
+mod original;
 pub(crate) mod protobuf;
+mod settle;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::resource::Resource;
+use super::resource::{Resource, stored_as};
 
 pub(crate) use conform::{conform, unknown};
+pub(crate) use original::as_original;
+pub(crate) use settle::settle;
 
 /// What a field holds.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,6 +73,11 @@ pub(crate) fn messages() -> impl Iterator<Item = (&'static str, &'static [Field]
 /// The message of a resource.
 pub(crate) fn message_of(resource: &Resource) -> String {
     message(resource.group, resource.kind)
+}
+
+/// The message as which a resource is stored.
+pub(crate) fn stored_message_of(resource: &Resource) -> String {
+    message_of(stored_as(resource.storage).unwrap_or(resource))
 }
 
 /// The message of a kind in a group.

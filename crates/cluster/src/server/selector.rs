@@ -90,12 +90,8 @@ impl LabelSelector {
     /// Objects to a selector in a document that makes no sense.
     pub(crate) fn validate(selector: &Value, path: &str, errors: &mut Errors) {
         for (key, value) in texts(selector, "/matchLabels") {
-            if let Some(cause) = qualified(key) {
-                errors.invalid(format!("{path}.matchLabels"), key, cause);
-            }
-            if let Some(cause) = label_value(value) {
-                errors.invalid(format!("{path}.matchLabels"), value, cause);
-            }
+            errors.qualified(format!("{path}.matchLabels"), key);
+            errors.name(format!("{path}.matchLabels"), value, label_value);
         }
         for (index, expression) in list(selector, "/matchExpressions").iter().enumerate() {
             let path = format!("{path}.matchExpressions[{index}]");
@@ -110,9 +106,7 @@ impl LabelSelector {
                 Some(_) => {}
                 None => errors.invalid(format!("{path}.operator"), expression["operator"].clone(), "not a valid selector operator"),
             }
-            if let Some(cause) = qualified(text(expression, "/key")) {
-                errors.invalid(format!("{path}.key"), text(expression, "/key"), cause);
-            }
+            errors.qualified(format!("{path}.key"), text(expression, "/key"));
         }
     }
 }

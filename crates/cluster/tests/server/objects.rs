@@ -75,7 +75,11 @@ async fn events_have_two_shapes() {
     let directory = tempfile::tempdir().unwrap();
     let server = Subject::start(directory.path()).await;
     let events = "/apis/events.k8s.io/v1/namespaces/default/events";
-    let event = json!({"metadata": {"name": "e"}, "regarding": {"kind": "Pod", "namespace": "default", "name": "p"}, "note": "hello", "type": "Normal"});
+    let event = json!({
+        "metadata": {"name": "e"}, "regarding": {"kind": "Pod", "namespace": "default", "name": "p"}, "note": "hello", "type": "Normal",
+        "eventTime": "2026-01-01T00:00:00.000000Z", "action": "Greeting", "reason": "Greeted",
+        "reportingController": "test/greeter", "reportingInstance": "greeter-1",
+    });
     let (code, made) = server.post(events, &event).await;
     assert_eq!((code, made["note"].as_str(), made["apiVersion"].as_str()), (201, Some("hello"), Some("events.k8s.io/v1")), "{made}");
     let (_, core) = server.get(&format!("{SPACE}/events/e")).await;

@@ -12,6 +12,7 @@ use crate::server::field::Errors;
 use crate::server::query::Query;
 use crate::server::resource::{NAMESPACES, PODS, Resource, SERVICES};
 use crate::server::route::Target;
+use crate::server::schema;
 use crate::server::status::{Failure, Result};
 use crate::server::store::{Draft, Key, Stored, put_off};
 
@@ -54,14 +55,17 @@ pub(crate) fn create_in(draft: &mut Draft, ranges: &Ranges, resource: &Resource,
     name_it(draft, resource, &mut document);
     metadata::begin(resource, &mut document);
     (resource.default)(&mut document);
+    let name = text(&document, "/metadata/name").to_owned();
+    let namespace = text(&document, "/metadata/namespace").to_owned();
+    (resource.admit)(&mut document).map_err(|cause| Failure::forbidden(resource, &name, &cause))?;
     if resource.has_status {
         set_first_status(resource, &mut document);
     }
-    let name = text(&document, "/metadata/name").to_owned();
-    let namespace = text(&document, "/metadata/namespace").to_owned();
+    schema::settle(&schema::stored_message_of(resource), &mut document);
     let mut errors = Errors::default();
     metadata::validate(resource, &document, &mut errors);
     (resource.validate)(&document, &mut errors);
+    (resource.validate_new)(&document, &mut errors);
     if !errors.0.is_empty() {
         return Err(Failure::invalid(resource, &name, &errors.0));
     }

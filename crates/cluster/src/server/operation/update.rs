@@ -15,6 +15,7 @@ use crate::server::field::Errors;
 use crate::server::query::Query;
 use crate::server::resource::{NAMESPACES, Resource, SERVICES};
 use crate::server::route::Target;
+use crate::server::schema;
 use crate::server::status::{Failure, Result};
 use crate::server::store::{Draft, Key, Stored, put_off};
 
@@ -88,6 +89,7 @@ pub(crate) fn replace_in(
     keep_other_parts(resource, part, &mut document, &old);
     metadata::carry_over(&mut document, &old);
     (resource.default)(&mut document);
+    schema::settle(&schema::stored_message_of(resource), &mut document);
     if part == Part::Main && resource.storage == SERVICES.storage {
         allocation::carry_over(&mut document, &old);
     }

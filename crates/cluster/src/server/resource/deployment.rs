@@ -2,10 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::replicaset::{complete_template, keep_selector, validate as validate_set, wide_cells};
+use super::replicaset::{complete_template, keep_selector, validate_selection, wide_cells};
 use super::{Column, PLAIN, Resource, age, column, integer, name, wide};
-use crate::server::document::{as_map, child, default, number};
+use crate::server::document::{as_map, child, default, number, text};
 use crate::server::field::Errors;
+use crate::server::schema::as_original;
+
+const NO_PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for \
+    validation is '[0-9]+%')";
 
 const COLUMNS: &[Column] = &[
     column("Name"),
@@ -58,17 +62,53 @@ fn complete(document: &mut Value) {
 }
 
 fn validate(document: &Value, errors: &mut Errors) {
-    validate_set(document, errors);
-    let strategy = &document["spec"]["strategy"];
-    errors.one_of("spec.strategy.type", &strategy["type"], &["Recreate", "RollingUpdate"]);
-    if strategy["type"] == "Recreate" && !strategy["rollingUpdate"].is_null() {
-        errors.forbidden("spec.strategy.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'");
+    let spec = &document["spec"];
+    errors.not_negative("spec.replicas", &spec["replicas"]);
+    validate_selection(spec, errors);
+    validate_strategy(&spec["strategy"], errors);
+    for key in ["minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"] {
+        errors.not_negative(format!("spec.{key}"), &spec[key]);
     }
-    let rolling = &strategy["rollingUpdate"];
-    let is_none = |value: &Value| *value == 0 || *value == "0%" || *value == "0";
-    if is_none(&rolling["maxUnavailable"]) && is_none(&rolling["maxSurge"]) {
-        let field = "spec.strategy.rollingUpdate.maxUnavailable";
-        errors.invalid(field, rolling["maxUnavailable"].clone(), "may not be 0 when `maxSurge` is 0");
+    let deadline = spec["progressDeadlineSeconds"].as_i64();
+    if let Some(deadline) = deadline.filter(|deadline| *deadline <= spec["minReadySeconds"].as_i64().unwrap_or(0)) {
+        errors.invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds");
+    }
+}
+
+fn validate_strategy(strategy: &Value, errors: &mut Errors) {
+    match text(strategy, "/type") {
+        "Recreate" if strategy["rollingUpdate"].is_null() => {}
+        "Recreate" => errors.forbidden("spec.strategy.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'"),
+        "RollingUpdate" => validate_rolling(&strategy["rollingUpdate"], errors),
+        _ => {
+            let shown = as_original("DeploymentStrategy", strategy);
+            errors.not_supported("spec.strategy", shown, &["Recreate", "RollingUpdate"]);
+        }
+    }
+}
+
+/// The number before a percent sign.
+fn percent(value: &Value) -> Option<u64> {
+    value.as_str()?.strip_suffix('%').filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()
+}
+
+fn validate_rolling(rolling: &Value, errors: &mut Errors) {
+    let (unavailable, surge) = (&rolling["maxUnavailable"], &rolling["maxSurge"]);
+    for (key, value) in [("maxUnavailable", unavailable), ("maxSurge", surge)] {
+        let field = format!("spec.strategy.rollingUpdate.{key}");
+        match value.is_string() {
+            true if percent(value).is_none() => errors.invalid(field, value.clone(), NO_PERCENT),
+            true => {}
+            false => errors.not_negative(field, value),
+        }
+    }
+    let field = "spec.strategy.rollingUpdate.maxUnavailable";
+    let is_none = |value: &Value| percent(value).unwrap_or(0) == 0 && value.as_i64().unwrap_or(0) == 0;
+    if is_none(unavailable) && is_none(surge) {
+        errors.invalid(field, unavailable.clone(), "may not be 0 when `maxSurge` is 0");
+    }
+    if percent(unavailable).is_some_and(|percent| percent > 100) {
+        errors.invalid(field, unavailable.clone(), "must not be greater than 100%");
     }
 }
 

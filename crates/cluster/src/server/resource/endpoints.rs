@@ -1,13 +1,11 @@
 //! Endpoints: the backends of a Service in one object, the older form.
 
-use std::net::IpAddr;
-
 use serde_json::Value;
 
-use super::pod_spec::port_number;
 use super::{Column, PLAIN, Resource, age, column, name, or_none};
 use crate::server::document::{as_map, items_mut, list, text};
-use crate::server::field::Errors;
+use crate::server::field::{Errors, PROTOCOLS};
+use crate::server::name::{label, subdomain};
 
 const COLUMNS: &[Column] = &[column("Name"), column("Endpoints"), column("Age")];
 
@@ -48,25 +46,37 @@ fn shown(document: &Value) -> String {
 fn validate(document: &Value, errors: &mut Errors) {
     for (index, subset) in list(document, "/subsets").iter().enumerate() {
         let path = format!("subsets[{index}]");
+        if list(subset, "/addresses").is_empty() && list(subset, "/notReadyAddresses").is_empty() {
+            errors.required(path.as_str(), "must specify `addresses` or `notReadyAddresses`");
+        }
         for key in ["addresses", "notReadyAddresses"] {
             for (number, address) in list(subset, &format!("/{key}")).iter().enumerate() {
-                validate_address(text(address, "/ip"), format!("{path}.{key}[{number}].ip"), errors);
+                validate_address(address, &format!("{path}.{key}[{number}]"), errors);
             }
         }
-        for (number, port) in list(subset, "/ports").iter().enumerate() {
-            port_number(port["port"].as_i64().unwrap_or(0), format!("{path}.ports[{number}].port"), errors);
-            errors.one_of(format!("{path}.ports[{number}].protocol"), &port["protocol"], &["SCTP", "TCP", "UDP"]);
+        let ports = list(subset, "/ports");
+        for (number, port) in ports.iter().enumerate() {
+            validate_port(port, ports.len() > 1, &format!("{path}.ports[{number}]"), errors);
         }
     }
 }
 
-/// Backends are elsewhere: an address of the node's own, or of a group, is none.
-pub(super) fn validate_address(address: &str, field: String, errors: &mut Errors) {
-    match address.parse::<IpAddr>() {
-        Err(_) => errors.invalid(field, address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
-        Ok(ip) if ip.is_unspecified() => errors.invalid(field, address, "may not be unspecified (0.0.0.0 or ::)"),
-        Ok(ip) if ip.is_loopback() => errors.invalid(field, address, "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
-        Ok(ip) if ip.is_multicast() => errors.invalid(field, address, "may not be in the multicast range (224.0.0.0/4, ff00::/8)"),
-        Ok(_) => {}
+fn validate_address(address: &Value, path: &str, errors: &mut Errors) {
+    let ip = text(address, "/ip");
+    errors.address(format!("{path}.ip"), ip);
+    errors.name_if_any(format!("{path}.hostname"), text(address, "/hostname"), label);
+    if let Some(node) = address["nodeName"].as_str() {
+        errors.name(format!("{path}.nodeName"), node, subdomain);
     }
+    errors.endpoint_address(format!("{path}.ip"), ip);
+}
+
+fn validate_port(port: &Value, needs_name: bool, path: &str, errors: &mut Errors) {
+    match text(port, "/name") {
+        "" if needs_name => errors.required(format!("{path}.name"), ""),
+        name => errors.name_if_any(format!("{path}.name"), name, label),
+    }
+    errors.port(format!("{path}.port"), &port["port"]);
+    errors.one_of(format!("{path}.protocol"), &port["protocol"], PROTOCOLS);
+    errors.qualified_if_any(format!("{path}.appProtocol"), &port["appProtocol"]);
 }

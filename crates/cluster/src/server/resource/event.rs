@@ -1,9 +1,9 @@
 //! Events: what happened to objects. Two API groups have them; they are stored as the core group says.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{Column, PLAIN, Resource, View, column, name, wide};
-use crate::server::document::{age as age_of, as_map, child, number, text};
+use crate::server::document::{age as age_of, as_map, number, text};
 use crate::server::field::Errors;
 
 const COLUMNS: &[Column] = &[
@@ -18,6 +18,10 @@ const COLUMNS: &[Column] = &[
     wide("Count"),
     wide("Name"),
 ];
+
+/// The most letters of what an event is about, and of what it says.
+const LONGEST: usize = 128;
+const LONGEST_MESSAGE: usize = 1024;
 
 const CORE: Resource = Resource {
     storage: 9,
@@ -40,8 +44,7 @@ const CORE: Resource = Resource {
         "regarding.uid",
     ],
     fields,
-    default: |document| _ = child(document, "source"),
-    validate,
+    validate: |document, errors| validate(document, "reportingComponent", errors),
     ..PLAIN
 };
 
@@ -53,6 +56,8 @@ pub(crate) static EVENTS: Resource = Resource {
         inward: |document| rename(document, |(core, events)| (events, core)),
         outward: |document| rename(document, |pair| pair),
     }),
+    validate: |document, errors| validate(document, "reportingController", errors),
+    validate_new: validate_strictly,
     ..CORE
 };
 
@@ -110,12 +115,55 @@ fn cells(document: &Value) -> Vec<Value> {
     ]
 }
 
-fn validate(document: &Value, errors: &mut Errors) {
+/// Events of the newer kind say when they happened, and then also who says so.
+fn validate(document: &Value, reporter: &str, errors: &mut Errors) {
     let about = text(document, "/involvedObject/namespace");
     let namespace = text(document, "/metadata/namespace");
-    // An event about an object without a namespace stands in the default one.
-    let expected = if about.is_empty() { "default" } else { about };
-    if namespace != expected && !(about.is_empty() && namespace == "kube-system") {
+    let is_new = !text(document, "/eventTime").is_empty();
+    let is_misplaced = match (about, is_new) {
+        // An event about an object without a namespace stands in the default one.
+        ("", false) => namespace != "default",
+        ("", true) => namespace != "default" && namespace != "kube-system",
+        (about, false) => namespace != about,
+        (_, true) => false,
+    };
+    if is_misplaced {
         errors.invalid("involvedObject.namespace", about, "does not match event.namespace");
+    }
+    if is_new {
+        validate_report(document, reporter, errors);
+    }
+}
+
+fn validate_report(document: &Value, reporter: &str, errors: &mut Errors) {
+    let name = text(document, "/reportingComponent");
+    if name.is_empty() {
+        errors.required(reporter, "");
+    }
+    errors.qualified(reporter, name);
+    for key in ["reportingInstance", "action", "reason"] {
+        match text(document, &format!("/{key}")).len() {
+            0 => errors.required(key, ""),
+            1..=LONGEST => {}
+            _ => errors.invalid(key, "", format!("can have at most {LONGEST} characters")),
+        }
+    }
+    if text(document, "/message").len() > LONGEST_MESSAGE {
+        errors.invalid("message", "", format!("can have at most {LONGEST_MESSAGE} characters"));
+    }
+}
+
+/// The newer group takes no events of the older kind. The original names the fields as the older group does.
+fn validate_strictly(document: &Value, errors: &mut Errors) {
+    if text(document, "/eventTime").is_empty() {
+        errors.required("eventTime", "");
+    }
+    let kind = text(document, "/type");
+    if !matches!(kind, "Normal" | "Warning") {
+        errors.invalid("type", "", format!("has invalid value: {kind}"));
+    }
+    let is_set = |key: &str| !document[key].is_null() && document[key] != 0 && document[key] != json!({});
+    for key in ["firstTimestamp", "lastTimestamp", "count", "source"].into_iter().filter(|key| is_set(key)) {
+        errors.invalid(key, "", "needs to be unset");
     }
 }

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{Column, PLAIN, Resource, age, column, name};
-use crate::server::document::{child, default, text};
+use crate::server::document::{child, default, list, text};
+use crate::server::field::Errors;
 use crate::server::name::label;
 
 const COLUMNS: &[Column] = &[column("Name"), column("Status"), column("Age")];
@@ -24,6 +25,7 @@ pub(crate) static NAMESPACES: Resource = Resource {
     fields: |document| vec![("status.phase", text(document, "/status/phase").to_owned())],
     default: complete,
     first_status: |_| json!({"phase": "Active"}),
+    validate,
     ..PLAIN
 };
 
@@ -35,5 +37,15 @@ fn complete(document: &mut Value) {
         let metadata = crate::server::document::metadata(document);
         let labels = metadata.entry("labels").or_insert_with(|| json!({}));
         crate::server::document::as_map(labels).insert("kubernetes.io/metadata.name".into(), name.into());
+    }
+}
+
+fn validate(document: &Value, errors: &mut Errors) {
+    for finalizer in list(document, "/spec/finalizers").iter().filter_map(Value::as_str) {
+        errors.qualified("spec.finalizers", finalizer);
+        if !finalizer.contains('/') && finalizer != "kubernetes" {
+            let cause = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.invalid("spec.finalizers", finalizer, cause);
+        }
     }
 }

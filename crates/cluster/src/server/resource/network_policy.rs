@@ -38,9 +38,6 @@ fn complete(document: &mut Value) {
 
 fn validate(document: &Value, errors: &mut Errors) {
     LabelSelector::validate(&document["spec"]["podSelector"], "spec.podSelector", errors);
-    for (index, kind) in list(document, "/spec/policyTypes").iter().enumerate() {
-        errors.one_of(format!("spec.policyTypes[{index}]"), kind, &["Ingress", "Egress"]);
-    }
     for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
         for (index, rule) in list(document, &format!("/spec/{direction}")).iter().enumerate() {
             let path = format!("spec.{direction}[{index}]");
@@ -50,20 +47,36 @@ fn validate(document: &Value, errors: &mut Errors) {
             }
         }
     }
+    validate_types(list(document, "/spec/policyTypes"), errors);
+}
+
+fn validate_types(types: &[Value], errors: &mut Errors) {
+    if types.len() > 2 {
+        return errors.invalid("spec.policyTypes", types.to_vec(), "may not specify more than two policyTypes");
+    }
+    for (index, kind) in types.iter().enumerate() {
+        errors.one_of(format!("spec.policyTypes[{index}]"), kind, &["Ingress", "Egress"]);
+    }
 }
 
 fn validate_ports(rule: &Value, path: &str, errors: &mut Errors) {
     for (index, port) in list(rule, "/ports").iter().enumerate() {
         let path = format!("{path}.ports[{index}]");
         errors.one_of(format!("{path}.protocol"), &port["protocol"], &["TCP", "UDP", "SCTP"]);
-        if let Some(number) = port["port"].as_i64().filter(|number| !(1..=65_535).contains(number)) {
-            errors.invalid(format!("{path}.port"), number, "must be between 1 and 65535, inclusive");
+        if !port["port"].is_null() {
+            errors.port_or_name(format!("{path}.port"), &port["port"]);
         }
-        if let (Some(end), Some(first)) = (port["endPort"].as_i64(), port["port"].as_i64())
-            && end < first
-        {
-            errors.invalid(format!("{path}.endPort"), end, "must be greater than or equal to `port`");
-        }
+        let Some(end) = port["endPort"].as_i64() else { continue };
+        let cause = match (&port["port"], port["port"].as_i64()) {
+            (Value::Null, _) => "may not be specified when `port` is not specified",
+            (_, None) => "may not be specified when `port` is non-numeric",
+            (_, Some(first)) if end < first => "must be greater than or equal to `port`",
+            _ => {
+                errors.port(format!("{path}.endPort"), &port["endPort"]);
+                continue;
+            }
+        };
+        errors.invalid(format!("{path}.endPort"), end, cause);
     }
 }
 
@@ -80,16 +93,24 @@ fn validate_peer(peer: &Value, path: &str, errors: &mut Errors) {
     if !has("ipBlock") {
         return;
     }
-    let cidr = text(peer, "/ipBlock/cidr");
-    let Ok(block) = cidr.parse::<IpNet>() else {
-        let cause = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-        return errors.invalid(format!("{path}.ipBlock.cidr"), cidr, cause);
+    validate_block(&peer["ipBlock"], &format!("{path}.ipBlock"), errors);
+}
+
+fn validate_block(block: &Value, path: &str, errors: &mut Errors) {
+    let range = match text(block, "/cidr") {
+        "" => return errors.required(format!("{path}.cidr"), ""),
+        range => range,
     };
-    for (index, except) in list(peer, "/ipBlock/except").iter().enumerate() {
-        let inside =
-            except.as_str().and_then(|text| text.parse::<IpNet>().ok()).is_some_and(|except| block.contains(&except) && block != except);
-        if !inside {
-            errors.invalid(format!("{path}.ipBlock.except[{index}]"), except.clone(), "must be a strict subset of `cidr`");
+    let before = errors.0.len();
+    errors.range(format!("{path}.cidr"), range);
+    let Some(range) = range.parse::<IpNet>().ok().filter(|_| errors.0.len() == before) else { return };
+    for (index, except) in list(block, "/except").iter().enumerate() {
+        let (field, except) = (format!("{path}.except[{index}]"), except.as_str().unwrap_or_default());
+        let before = errors.0.len();
+        errors.range(field.as_str(), except);
+        let is_inside = except.parse::<IpNet>().is_ok_and(|except| range.contains(&except) && range != except);
+        if errors.0.len() == before && !is_inside {
+            errors.invalid(field, except, "must be a strict subset of `cidr`");
         }
     }
 }

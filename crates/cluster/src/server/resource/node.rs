@@ -1,6 +1,6 @@
 //! Nodes: machines that pods run on.
 
-use std::net::IpAddr;
+use std::collections::BTreeSet;
 
 use ipnet::IpNet;
 use serde_json::{Value, json};
@@ -8,6 +8,13 @@ use serde_json::{Value, json};
 use super::{Column, PLAIN, Resource, age, column, name, or_none, wide};
 use crate::server::document::{child, list, map, text};
 use crate::server::field::Errors;
+use crate::server::name::label_value;
+use crate::server::schema::as_original;
+
+/// What a taint does to pods that do not tolerate it.
+pub(super) const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
+
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
 const COLUMNS: &[Column] = &[
     column("Name"),
@@ -40,13 +47,14 @@ pub(crate) static NODES: Resource = Resource {
             child(document, "spec").insert("podCIDRs".into(), json!([first]));
         }
     },
+    admit,
     validate,
     validate_update: |new, old, errors| {
         if !list(old, "/spec/podCIDRs").is_empty() && new["spec"]["podCIDRs"] != old["spec"]["podCIDRs"] {
             errors.forbidden("spec.podCIDRs", "node updates may not change podCIDR except from \"\" to valid");
         }
         if !text(old, "/spec/providerID").is_empty() && new["spec"]["providerID"] != old["spec"]["providerID"] {
-            errors.forbidden("spec.providerID", "node updates may not change providerID except from \"\" to valid");
+            errors.invalid("spec.providerID", Value::Null, "field cannot be modified once set");
         }
     },
     ..PLAIN
@@ -97,20 +105,56 @@ fn address<'a>(document: &'a Value, kind: &str) -> &'a str {
 }
 
 fn validate(document: &Value, errors: &mut Errors) {
-    for (index, cidr) in list(document, "/spec/podCIDRs").iter().enumerate() {
-        if cidr.as_str().is_none_or(|text| text.parse::<IpNet>().is_err()) {
-            errors.invalid(
-                format!("spec.podCIDRs[{index}]"),
-                cidr.clone(),
-                "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
-            );
-        }
-    }
+    validate_taints(document, errors);
+    validate_ranges(list(document, "/spec/podCIDRs"), errors);
     for (index, address) in list(document, "/status/addresses").iter().enumerate() {
-        let is_ip = matches!(text(address, "/type"), "InternalIP" | "ExternalIP");
-        if is_ip && text(address, "/address").parse::<IpAddr>().is_err() {
-            let field = format!("status.addresses[{index}].address");
-            errors.invalid(field, address["address"].clone(), "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
+        if matches!(text(address, "/type"), "InternalIP" | "ExternalIP") {
+            errors.address(format!("status.addresses[{index}].address"), text(address, "/address"));
         }
     }
+}
+
+/// The original takes taints for metadata here.
+fn validate_taints(document: &Value, errors: &mut Errors) {
+    let mut seen = BTreeSet::new();
+    for (index, taint) in list(document, "/spec/taints").iter().enumerate() {
+        let path = format!("metadata.taints[{index}]");
+        let (key, effect) = (text(taint, "/key"), text(taint, "/effect"));
+        errors.qualified(format!("{path}.key"), key);
+        errors.name(format!("{path}.value"), text(taint, "/value"), label_value);
+        match effect {
+            "" => errors.required(format!("{path}.effect"), ""),
+            _ => errors.one_of(format!("{path}.effect"), &taint["effect"], EFFECTS),
+        }
+        if !seen.insert((key, effect)) {
+            errors.duplicate_because(path, as_original("Taint", taint), "taints must be unique by key and effect pair");
+        }
+    }
+}
+
+fn validate_ranges(ranges: &[Value], errors: &mut Errors) {
+    for (index, range) in ranges.iter().enumerate() {
+        errors.range(format!("spec.podCIDRs[{index}]"), range.as_str().unwrap_or_default());
+    }
+    let is_four = |range: &Value| range.as_str().and_then(|text| text.parse::<IpNet>().ok()).map(|range| range.addr().is_ipv4());
+    let is_sound = match ranges {
+        [] | [_] => true,
+        [first, second] => is_four(first) != is_four(second),
+        _ => false,
+    };
+    if !is_sound {
+        errors.invalid("spec.podCIDRs", ranges.to_vec(), "may specify no more than one CIDR for each IP family");
+    }
+}
+
+/// Nothing runs on a new node until it says that it is ready.
+fn admit(document: &mut Value) -> Result<(), String> {
+    let is_there = list(document, "/spec/taints").iter().any(|taint| taint["key"] == NOT_READY && taint["effect"] == "NoSchedule");
+    if !is_there {
+        let taints = child(document, "spec").entry("taints").or_insert_with(|| json!([]));
+        if let Value::Array(taints) = taints {
+            taints.push(json!({"key": NOT_READY, "effect": "NoSchedule"}));
+        }
+    }
+    Ok(())
 }

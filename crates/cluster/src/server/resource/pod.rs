@@ -1,10 +1,13 @@
 //! Pods.
 
+mod admission;
+mod update;
+
 use serde_json::{Value, json};
 
 use super::pod_spec;
 use super::{Column, PLAIN, Resource, age, column, name, or_none, wide};
-use crate::server::document::{child, list, number, text};
+use crate::server::document::{child, default, list, number, text};
 use crate::server::field::Errors;
 
 const COLUMNS: &[Column] = &[
@@ -44,17 +47,45 @@ pub(crate) static PODS: Resource = Resource {
     fields,
     default: complete,
     first_status: |document| json!({"phase": "Pending", "qosClass": pod_spec::quality(&document["spec"])}),
-    validate: |document, errors| pod_spec::validate(&document["spec"], "spec", errors),
-    validate_update,
+    admit: admission::admit,
+    validate,
+    validate_new: |document, errors| {
+        if !list(document, "/spec/ephemeralContainers").is_empty() {
+            errors.forbidden("spec.ephemeralContainers", "cannot be set on create");
+        }
+        if !text(document, "/spec/nodeName").is_empty() && !list(document, "/spec/schedulingGates").is_empty() {
+            errors.forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared");
+        }
+    },
+    validate_update: update::validate,
     ..PLAIN
 };
 
 /// Completes the spec, and the list of addresses whose first one stands alone too.
 fn complete(document: &mut Value) {
-    pod_spec::complete(child(document, "spec"));
+    let spec = child(document, "spec");
+    pod_spec::complete(spec);
+    default(spec, "enableServiceLinks", true);
+    // A negative time was possible once and means no time at all.
+    if spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64).is_some_and(|seconds| seconds < 0) {
+        spec.insert("terminationGracePeriodSeconds".into(), 1.into());
+    }
     let address = text(document, "/status/podIP").to_owned();
     if !address.is_empty() && list(document, "/status/podIPs").is_empty() {
         child(document, "status").insert("podIPs".into(), json!([{"ip": address}]));
+    }
+}
+
+fn validate(document: &Value, errors: &mut Errors) {
+    pod_spec::validate(&document["spec"], "spec", errors);
+    // Templates are not held to this.
+    for key in pod_spec::CONTAINERS {
+        for (index, container) in list(document, &format!("/spec/{key}")).iter().enumerate() {
+            let image = text(container, "/image");
+            if image.trim() != image {
+                errors.invalid(format!("spec.{key}[{index}].image"), image, "must not have leading or trailing whitespace");
+            }
+        }
     }
 }
 
@@ -109,41 +140,5 @@ fn status(document: &Value) -> &str {
         ("", Some(reason)) => reason,
         ("", None) => text(document, "/status/phase"),
         (own, _) => own,
-    }
-}
-
-/// Of a pod that exists little can change: images, a deadline, tolerations to add, and who schedules it where.
-fn validate_update(new: &Value, old: &Value, errors: &mut Errors) {
-    for key in ["containers", "initContainers"] {
-        let count = |document: &Value| list(document, &format!("/spec/{key}")).len();
-        if count(new) != count(old) {
-            return errors.forbidden(format!("spec.{key}"), "pod updates may not add or remove containers");
-        }
-    }
-    let fixed = |document: &Value| {
-        let mut spec = document["spec"].clone();
-        let map = crate::server::document::as_map(&mut spec);
-        for key in ["activeDeadlineSeconds", "tolerations", "schedulingGates", "terminationGracePeriodSeconds"] {
-            map.shift_remove(key);
-        }
-        for key in ["containers", "initContainers"] {
-            for container in crate::server::document::items_mut(map, key) {
-                container.shift_remove("image");
-                container.shift_remove("resources");
-            }
-        }
-        spec
-    };
-    let mut new_spec = fixed(new);
-    if text(old, "/spec/nodeName").is_empty() && !text(new, "/spec/nodeName").is_empty() {
-        crate::server::document::as_map(&mut new_spec).shift_remove("nodeName");
-    }
-    if new_spec != fixed(old) {
-        errors.forbidden(
-            "spec",
-            "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,\
-             `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\
-             `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
-        );
     }
 }

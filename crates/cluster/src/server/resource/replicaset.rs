@@ -6,6 +6,7 @@ use super::pod_spec;
 use super::{Column, PLAIN, Resource, age, column, integer, name, or_none, wide};
 use crate::server::document::{as_map, child, default, list, number, text};
 use crate::server::field::Errors;
+use crate::server::schema::settle;
 use crate::server::selector::LabelSelector;
 
 const COLUMNS: &[Column] = &[
@@ -53,26 +54,48 @@ pub(super) fn complete_template(spec: &mut Map<String, Value>) {
     }
 }
 
-/// Objects to what a set of pods must not be.
-pub(super) fn validate(document: &Value, errors: &mut Errors) {
+fn validate(document: &Value, errors: &mut Errors) {
     let spec = &document["spec"];
-    if let Some(replicas) = spec["replicas"].as_i64().filter(|replicas| *replicas < 0) {
-        errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0");
-    }
-    if spec["selector"].is_null() {
+    errors.not_negative("spec.replicas", &spec["replicas"]);
+    errors.not_negative("spec.minReadySeconds", &spec["minReadySeconds"]);
+    validate_selection(spec, errors);
+}
+
+/// Objects to a selector and the template of the pods that it is to select.
+pub(super) fn validate_selection(spec: &Value, errors: &mut Errors) {
+    let (selector, template) = (&spec["selector"], &spec["template"]);
+    let before = errors.0.len();
+    LabelSelector::validate(selector, "spec.selector", errors);
+    let is_sound = errors.0.len() == before;
+    let parsed = LabelSelector::of_document(selector);
+    if selector.is_null() {
         errors.required("spec.selector", "");
-    } else if LabelSelector::of_document(&spec["selector"]).is_empty() {
-        errors.invalid("spec.selector", spec["selector"].clone(), "empty selector is invalid for deployment");
+    } else if is_sound && parsed.is_empty() {
+        errors.invalid("spec.selector", selector.clone(), "empty selector is invalid for deployment");
     }
-    LabelSelector::validate(&spec["selector"], "spec.selector", errors);
-    if !LabelSelector::of_document(&spec["selector"]).matches_document(&spec["template"]) {
-        let labels = spec["template"]["metadata"]["labels"].clone();
+    if !is_sound {
+        let mut shown = selector.clone();
+        settle("meta.LabelSelector", &mut shown);
+        return errors.invalid("spec.selector", shown, "invalid label selector");
+    }
+    // A selector that is missing selects nothing, an empty one everything.
+    if selector.is_null() || !parsed.matches_document(template) {
+        let labels = template["metadata"]["labels"].clone();
         errors.invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`");
     }
-    pod_spec::validate(&spec["template"]["spec"], "spec.template.spec", errors);
-    let policy = &spec["template"]["spec"]["restartPolicy"];
-    if !policy.is_null() && policy != "Always" {
-        errors.one_of("spec.template.spec.restartPolicy", policy, &["Always"]);
+    validate_template(template, errors);
+}
+
+fn validate_template(template: &Value, errors: &mut Errors) {
+    errors.labels("spec.template.labels", template, "/metadata/labels");
+    let spec = &template["spec"];
+    pod_spec::validate(spec, "spec.template.spec", errors);
+    if !list(spec, "/ephemeralContainers").is_empty() {
+        errors.forbidden("spec.template.spec.ephemeralContainers", "ephemeral containers not allowed in pod template");
+    }
+    errors.one_of("spec.template.spec.restartPolicy", &spec["restartPolicy"], &["Always"]);
+    if !spec["activeDeadlineSeconds"].is_null() {
+        errors.forbidden("spec.template.spec.activeDeadlineSeconds", "activeDeadlineSeconds in ReplicaSet is not Supported");
     }
 }
 

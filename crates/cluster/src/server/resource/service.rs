@@ -1,15 +1,15 @@
 //! Services: one address in front of many pods. Addresses and node ports are given out when the object is stored.
 
+mod validation;
+
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use serde_json::{Map, Value, json};
 
-use super::pod_spec::port_number;
 use super::{Column, PLAIN, Resource, age, column, name, or_none, wide};
 use crate::server::document::{child, default, items_mut, list, text, texts};
-use crate::server::field::Errors;
-use crate::server::name::{label, label_1035, subdomain};
+use crate::server::name::label;
 
 const COLUMNS: &[Column] =
     &[column("Name"), column("Type"), column("Cluster-IP"), column("External-IP"), column("Port(s)"), column("Age"), wide("Selector")];
@@ -22,7 +22,7 @@ pub(crate) static SERVICES: Resource = Resource {
     short_names: &["svc"],
     categories: &["all"],
     has_status: true,
-    name_rule: label_1035,
+    name_rule: label,
     columns: COLUMNS,
     cells,
     field_names: &["spec.clusterIP", "spec.type"],
@@ -33,8 +33,13 @@ pub(crate) static SERVICES: Resource = Resource {
     claims,
     default: |document| complete(child(document, "spec")),
     first_status: |_| json!({"loadBalancer": {}}),
-    validate,
-    validate_update,
+    admit: |document| {
+        complete_addresses(child(document, "spec"));
+        Ok(())
+    },
+    validate: validation::validate,
+    validate_new: validation::validate_new,
+    validate_update: validation::validate_update,
     ..PLAIN
 };
 
@@ -77,6 +82,8 @@ fn complete(spec: &mut Map<String, Value>) {
     let kind = spec.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
     if spec.get("sessionAffinity") == Some(&json!("ClientIP")) {
         default(spec, "sessionAffinityConfig", json!({"clientIP": {"timeoutSeconds": 10_800}}));
+    } else if spec.get("sessionAffinity") == Some(&json!("None")) {
+        spec.shift_remove("sessionAffinityConfig");
     }
     for port in items_mut(spec, "ports") {
         default(port, "protocol", "TCP");
@@ -94,107 +101,12 @@ fn complete(spec: &mut Map<String, Value>) {
     }
 }
 
-fn validate(document: &Value, errors: &mut Errors) {
-    let spec = &document["spec"];
-    errors.one_of("spec.type", &spec["type"], &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"]);
-    errors.one_of("spec.sessionAffinity", &spec["sessionAffinity"], &["ClientIP", "None"]);
-    errors.one_of("spec.externalTrafficPolicy", &spec["externalTrafficPolicy"], &["Cluster", "Local"]);
-    errors.one_of("spec.internalTrafficPolicy", &spec["internalTrafficPolicy"], &["Cluster", "Local"]);
-    for (index, family) in list(spec, "/ipFamilies").iter().enumerate() {
-        errors.one_of(format!("spec.ipFamilies[{index}]"), family, &["IPv4", "IPv6"]);
-        if list(spec, "/ipFamilies")[..index].contains(family) {
-            errors.duplicate(format!("spec.ipFamilies[{index}]"), family.clone());
-        }
-    }
-    errors.one_of("spec.trafficDistribution", &spec["trafficDistribution"], &["PreferClose", "PreferSameNode", "PreferSameZone"]);
-    let is_headless = text(spec, "/clusterIP") == "None";
-    match text(spec, "/type") {
-        "ExternalName" => validate_external_name(spec, errors),
-        _ if !is_headless && list(spec, "/ports").is_empty() => errors.required("spec.ports", ""),
-        "NodePort" | "LoadBalancer" if is_headless => {
-            errors.invalid("spec.clusterIPs[0]", "None", format!("may not be set to 'None' for {} services", text(spec, "/type")));
-        }
-        _ => {}
-    }
-    validate_addresses(spec, errors);
-    validate_ports(spec, errors);
-    let seconds = spec.pointer("/sessionAffinityConfig/clientIP/timeoutSeconds").and_then(Value::as_i64);
-    if let Some(seconds) = seconds.filter(|seconds| !(1..=86_400).contains(seconds)) {
-        let field = "spec.sessionAffinityConfig.clientIP.timeoutSeconds";
-        errors.invalid(field, seconds, "must be greater than 0 and less than 86400");
-    }
-}
-
-fn validate_external_name(spec: &Value, errors: &mut Errors) {
-    let name = text(spec, "/externalName").trim_end_matches('.');
-    match subdomain(name) {
-        _ if name.is_empty() => errors.required("spec.externalName", ""),
-        Some(cause) => errors.invalid("spec.externalName", name, cause),
-        None => {}
-    }
-    if !text(spec, "/clusterIP").is_empty() {
-        errors.forbidden("spec.clusterIPs", "may not be set for ExternalName services");
-    }
-}
-
-fn validate_addresses(spec: &Value, errors: &mut Errors) {
-    let addresses = list(spec, "/clusterIPs");
-    if let Some(first) = addresses.first()
-        && *first != spec["clusterIP"]
-    {
-        errors.invalid("spec.clusterIPs", Value::from(addresses.to_vec()), "first value must match `clusterIP`");
-    }
-    for (index, address) in addresses.iter().enumerate() {
-        if address != "None" && address.as_str().is_none_or(|text| text.parse::<IpAddr>().is_err()) {
-            let field = format!("spec.clusterIPs[{index}]");
-            errors.invalid(field, address.clone(), "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
-        }
-    }
-    for (index, address) in list(spec, "/externalIPs").iter().enumerate() {
-        let usable =
-            address.as_str().and_then(|text| text.parse::<IpAddr>().ok()).is_some_and(|ip| !ip.is_loopback() && !ip.is_unspecified());
-        if !usable {
-            let field = format!("spec.externalIPs[{index}]");
-            errors.invalid(field, address.clone(), "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
-        }
-    }
-}
-
-fn validate_ports(spec: &Value, errors: &mut Errors) {
-    let ports = list(spec, "/ports");
-    let (mut names, mut numbers, mut node_ports) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-    for (index, port) in ports.iter().enumerate() {
-        let path = format!("spec.ports[{index}]");
-        let (name, protocol) = (text(port, "/name"), text(port, "/protocol"));
-        match label(name) {
-            _ if name.is_empty() && ports.len() > 1 => errors.required(format!("{path}.name"), ""),
-            Some(cause) if !name.is_empty() => errors.invalid(format!("{path}.name"), name, cause),
-            _ if !name.is_empty() && !names.insert(name) => errors.duplicate(format!("{path}.name"), name),
-            _ => {}
-        }
-        errors.one_of(format!("{path}.protocol"), &port["protocol"], &["SCTP", "TCP", "UDP"]);
-        let number = port["port"].as_i64().unwrap_or(0);
-        port_number(number, format!("{path}.port"), errors);
-        if !numbers.insert((protocol, number)) {
-            errors.duplicate(path.clone(), json!({"port": number, "protocol": protocol}));
-        }
-        if let Some(target) = port["targetPort"].as_i64() {
-            port_number(target, format!("{path}.targetPort"), errors);
-        }
-        let node_port = port["nodePort"].as_i64().unwrap_or(0);
-        if node_port != 0 && !node_ports.insert((protocol, node_port)) {
-            errors.duplicate(format!("{path}.nodePort"), node_port);
-        }
-        if node_port != 0 && matches!(text(spec, "/type"), "ClusterIP" | "ExternalName") {
-            errors.forbidden(format!("{path}.nodePort"), "may not be used when `type` is 'ClusterIP'");
-        }
-    }
-}
-
-fn validate_update(new: &Value, old: &Value, errors: &mut Errors) {
-    let is_kept = |document: &Value| text(document, "/spec/type") != "ExternalName" && !text(document, "/spec/clusterIP").is_empty();
-    if is_kept(old) && is_kept(new) && new["spec"]["clusterIP"] != old["spec"]["clusterIP"] {
-        errors.invalid("spec.clusterIPs[0]", Value::from(list(new, "/spec/clusterIPs").to_vec()), "may not change once set");
+/// Who knows of one address only means a list of one.
+fn complete_addresses(spec: &mut Map<String, Value>) {
+    let first = spec.get("clusterIP").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let is_listed = spec.get("clusterIPs").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    if !first.is_empty() && !is_listed {
+        spec.insert("clusterIPs".into(), json!([first]));
     }
 }
 

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::{Presence, Type, fields};
+use super::{Presence, Type, fields, form};
+use crate::server::quantity::Quantity;
 
 /// The paths of fields that a message does not have.
 pub(crate) fn unknown(message: &str, document: &Value) -> Vec<String> {
@@ -82,8 +83,14 @@ fn conform_value(message: &str, holds: &Type, value: &mut Value, path: &str) -> 
         (Type::Message(inner), Value::Object(map)) => conform_message(inner, map, path),
         (Type::List(item), Value::Array(list)) => list.iter_mut().try_for_each(|value| conform_value(message, item, value, path)),
         (Type::Map(item), Value::Object(map)) => map.values_mut().try_for_each(|value| conform_value(message, item, value, path)),
-        (Type::Text | Type::Bytes | Type::Time { .. } | Type::Quantity | Type::IntegerOrText, Value::String(_)) => Ok(()),
-        (Type::Quantity, Value::Number(_)) | (Type::Bool, Value::Bool(_)) => Ok(()),
+        (Type::Bytes, Value::String(text)) => form::bytes(text),
+        (Type::Time { is_fine }, Value::String(text)) => form::moment(text, *is_fine).map(|moment| *text = moment),
+        (Type::Text | Type::IntegerOrText, Value::String(_)) | (Type::Bool, Value::Bool(_)) => Ok(()),
+        (Type::Quantity, Value::String(_) | Value::Number(_)) => {
+            let given = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            *value = Quantity::parse(&given)?.to_string().into();
+            Ok(())
+        }
         (Type::Integer | Type::IntegerOrText, Value::Number(number)) if number.is_i64() => Ok(()),
         (Type::Integer, other) => wrong(other, "int32"),
         (Type::Bool, other) => wrong(other, "bool"),
