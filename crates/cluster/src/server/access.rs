@@ -5,6 +5,7 @@
 mod certificates;
 mod kubeconfig;
 mod private_file;
+mod tokens;
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,18 +17,21 @@ use tokio_rustls::rustls::server::WebPkiClientVerifier;
 
 use certificates::Certificates;
 pub(super) use kubeconfig::write as write_kubeconfig;
+pub(crate) use tokens::{Account, ISSUER, Tokens};
 
 /// What the server proves itself with, and asks of others.
 pub(crate) struct Access {
     pub(crate) token: String,
     pub(crate) certificates: Certificates,
+    /// The tokens of service accounts.
+    pub(crate) tokens: Tokens,
 }
 
 impl Access {
     /// Reads what is kept in a directory, and makes what is missing. `names` is what the server is reached as.
     pub(crate) fn open(directory: &Path, names: &[String]) -> io::Result<Self> {
         let token = private_file::load_or_make(&directory.join("token"), || Ok(new_token()))?;
-        Ok(Self { token: token.trim().to_owned(), certificates: Certificates::open(directory, names)? })
+        Ok(Self { token: token.trim().to_owned(), certificates: Certificates::open(directory, names)?, tokens: Tokens::open(directory)? })
     }
 
     /// How connections are secured. A client may show a certificate, and if it does it must be one of ours.
@@ -48,6 +52,11 @@ impl Access {
     /// Whether an `Authorization` header has the token.
     pub(crate) fn knows(&self, header: &str) -> bool {
         header.strip_prefix("Bearer ").is_some_and(|given| is_same(given.trim(), &self.token))
+    }
+
+    /// The service account whose token an `Authorization` header has.
+    pub(crate) fn account(&self, header: &str) -> Option<Account> {
+        self.tokens.read(header.strip_prefix("Bearer ")?.trim())
     }
 }
 

@@ -87,6 +87,7 @@ pub(crate) fn allocate(draft: &Draft, ranges: &Ranges, key: &Key, document: &mut
         addresses(draft, ranges, key, document, &mut errors);
     }
     node_ports(draft, ranges, key, document, old, &mut errors);
+    health_port(draft, ranges, key, document, old, &mut errors);
     match errors.0.is_empty() {
         true => Ok(()),
         false => Err(Failure::invalid(&SERVICES, &key.name, &errors.0)),
@@ -151,7 +152,13 @@ fn addresses(draft: &Draft, ranges: &Ranges, key: &Key, document: &mut Value, er
     let families: Vec<String> = list(document, "/spec/ipFamilies").iter().filter_map(|family| family.as_str().map(str::to_owned)).collect();
     all.truncate(families.len());
     for family in families.iter().skip(all.len()) {
-        match ranges.of_family(family).and_then(|range| free_address(draft, range)) {
+        let range = ranges.of_family(family);
+        let address = match draft.is_rehearsal() {
+            // Nothing is given out, and the address of the whole range says so.
+            true => range.map(|range| range.network()),
+            false => range.and_then(|range| free_address(draft, range)),
+        };
+        match address {
             Some(address) => all.push(address.to_string()),
             None => errors.invalid("spec.clusterIPs", Value::Array(Vec::new()), "failed to allocate a serviceIP: range is full"),
         }
@@ -234,6 +241,35 @@ fn node_ports(draft: &Draft, ranges: &Ranges, key: &Key, document: &mut Value, o
                     super::document::as_map(port).insert("nodePort".into(), number.into());
                 }
                 None => errors.invalid(field, 0, "failed to allocate a nodePort: range is full"),
+            }
+        }
+    }
+}
+
+/// Gives a load balancer with local traffic the port at which nodes tell whether they have backends.
+fn health_port(draft: &Draft, ranges: &Ranges, key: &Key, document: &mut Value, old: Option<&Value>, errors: &mut Errors) {
+    let is_needed = text(document, "/spec/type") == "LoadBalancer" && text(document, "/spec/externalTrafficPolicy") == "Local";
+    if !is_needed {
+        return;
+    }
+    let own: Vec<i64> = list(document, "/spec/ports").iter().filter_map(|port| port["nodePort"].as_i64()).collect();
+    let is_free = |number: i64| draft.state.claimant(&node_port_claim("TCP", number)).is_none_or(|owner| owner == key);
+    let at = |document: &Value| document["spec"]["healthCheckNodePort"].as_i64().filter(|number| *number != 0);
+    let field = "spec.healthCheckNodePort";
+    match at(document) {
+        Some(given) if !is_free(given) => {
+            errors.invalid(
+                field,
+                given,
+                format!("failed to allocate requested HealthCheck NodePort {given}: provided port is already allocated"),
+            );
+        }
+        Some(_) => {}
+        None => {
+            let kept = old.and_then(at).filter(|number| is_free(*number));
+            match kept.or_else(|| choose_port(&ranges.node_ports, |number| is_free(*number) && !own.contains(number))) {
+                Some(number) => _ = child(document, "spec").insert("healthCheckNodePort".into(), number.into()),
+                None => errors.invalid(field, 0, "failed to allocate a HealthCheck NodePort: range is full"),
             }
         }
     }

@@ -87,6 +87,7 @@ fn subresources(resource: &Resource) -> Vec<(&'static str, [&'static str; 3], &'
             parts.push(("binding", ["", "v1", "Binding"], &["create"]));
             parts.push(("eviction", ["policy", "v1", "Eviction"], &["create"]));
         }
+        "serviceaccounts" => parts.push(("token", ["authentication.k8s.io", "v1", "TokenRequest"], &["create"])),
         "namespaces" => parts.push(("finalize", own, &["update"])),
         _ => {}
     }
@@ -145,7 +146,11 @@ fn aggregated_group(group: &str) -> Value {
 }
 
 fn aggregated_resource(resource: &Resource) -> Value {
-    let kind = |[group, version, kind]: [&str; 3]| json!({"group": group, "version": version, "kind": kind});
+    // What is of the group and version that it stands in does not repeat them.
+    let kind = |[group, version, kind]: [&str; 3]| match group == resource.group && version == resource.version {
+        true => json!({"group": "", "version": "", "kind": kind}),
+        false => json!({"group": group, "version": version, "kind": kind}),
+    };
     let parts: Vec<Value> = subresources(resource)
         .into_iter()
         .map(|(name, own, verbs)| json!({"subresource": name, "responseKind": kind(own), "verbs": verbs}))

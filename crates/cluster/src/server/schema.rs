@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 
 use super::resource::Resource;
 
-pub(crate) use conform::{conform, unknown};
+pub(crate) use conform::{conform, kind_of, unknown};
 
 /// What a field holds.
 #[derive(Clone, Debug, PartialEq)]

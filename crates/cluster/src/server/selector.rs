@@ -53,8 +53,7 @@ impl LabelSelector {
     /// Reads the form of URLs, such as `app=web,tier in (a,b),!old`.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let parser = Parser { rest: text.trim() };
-        let refused = |cause: String| Failure::bad_request(format!("unable to parse requirement: {cause}"));
-        parser.requirements().map(Self).map_err(refused)
+        parser.requirements().map(Self).map_err(Failure::bad_request)
     }
 
     /// The selector of a document, with `matchLabels` and `matchExpressions`. What cannot be read selects nothing.
@@ -151,6 +150,9 @@ impl fmt::Display for LabelSelector {
     }
 }
 
+/// What ends a word.
+const SIGNS: &str = "=!(),<>";
+
 /// The rest of a selector that is being read.
 struct Parser<'a> {
     rest: &'a str,
@@ -162,14 +164,31 @@ impl<'a> Parser<'a> {
         if self.rest.is_empty() {
             return Ok(all);
         }
+        if !self.begins_requirement() {
+            return Err(format!("found '{}', expected: !, identifier, or 'end of string'", self.token()));
+        }
         loop {
-            all.push(self.requirement()?);
+            all.push(self.requirement().map_err(|cause| format!("unable to parse requirement: {cause}"))?);
             match self.eat(",") {
-                true if self.rest.is_empty() => return Err("found '', expected: identifier after ','".into()),
+                true if !self.begins_requirement() => return Err(format!("found '{}', expected: identifier after ','", self.token())),
                 true => {}
                 false if self.rest.is_empty() => return Ok(all),
-                false => return Err(format!("found '{}', expected: ',' or 'end of string'", self.rest)),
+                false => return Err(format!("found '{}', expected: ',' or 'end of string'", self.token())),
             }
+        }
+    }
+
+    fn begins_requirement(&self) -> bool {
+        let first = self.rest.trim_start().chars().next();
+        first.is_some_and(|first| first == '!' || !SIGNS.contains(first))
+    }
+
+    /// The next word or sign, for messages.
+    fn token(&self) -> &'a str {
+        let text = self.rest.trim_start();
+        match text.chars().next() {
+            Some(sign) if SIGNS.contains(sign) => text.get(..sign.len_utf8()).unwrap_or_default(),
+            _ => Parser { rest: text }.word(),
         }
     }
 
@@ -186,7 +205,7 @@ impl<'a> Parser<'a> {
     /// The next word, up to white space or a sign.
     fn word(&mut self) -> &'a str {
         let text = self.rest.trim_start();
-        let end = text.find(|character: char| character.is_whitespace() || "=!(),<>".contains(character)).unwrap_or(text.len());
+        let end = text.find(|character: char| character.is_whitespace() || SIGNS.contains(character)).unwrap_or(text.len());
         let (word, rest) = text.split_at(end);
         self.rest = rest.trim_start();
         word
@@ -196,7 +215,7 @@ impl<'a> Parser<'a> {
         let absent = self.eat("!");
         let key = self.word().to_owned();
         if key.is_empty() {
-            return Err(format!("found '{}', expected: identifier", self.rest));
+            return Err(format!("found '{}', expected: identifier", self.token()));
         }
         if let Some(cause) = qualified(&key) {
             return Err(format!("<nil>: Invalid value: {key:?}: {cause}"));
@@ -220,13 +239,16 @@ impl<'a> Parser<'a> {
         for (sign, operator) in [(">", Operator::GreaterThan), ("<", Operator::LessThan)] {
             if self.eat(sign) {
                 let value = self.value()?;
-                value.parse::<i64>().map_err(|_| format!("{value:?}: for 'Gt', 'Lt' operators, the value must be an integer"))?;
+                value
+                    .parse::<i64>()
+                    .map_err(|_| format!("values[0]: Invalid value: {value:?}: for 'Gt', 'Lt' operators, the value must be an integer"))?;
                 return Ok((operator, vec![value]));
             }
         }
         match self.word() {
             "in" => Ok((Operator::In, self.values()?)),
             "notin" => Ok((Operator::NotIn, self.values()?)),
+            "" => Err(format!("found '{}', expected: in, notin, =, ==, !=, gt, lt", self.token())),
             other => Err(format!("found '{other}', expected: in, notin, =, ==, !=, gt, lt")),
         }
     }
@@ -241,7 +263,7 @@ impl<'a> Parser<'a> {
 
     fn values(&mut self) -> Result<Vec<String>, String> {
         if !self.eat("(") {
-            return Err(format!("found '{}', expected: '('", self.rest));
+            return Err(format!("found '{}' expected: '('", self.token()));
         }
         let mut values = Vec::new();
         loop {
@@ -250,7 +272,7 @@ impl<'a> Parser<'a> {
                 return Ok(values);
             }
             if !self.eat(",") {
-                return Err(format!("found '{}', expected: ',' or ')'", self.rest));
+                return Err(format!("found '{}', expected: ',' or ')'", self.token()));
             }
         }
     }
@@ -269,12 +291,11 @@ impl FieldSelector {
                 split_term(&term).ok_or_else(|| Failure::bad_request(format!("invalid selector: '{text}'; can't understand '{term}'")))?;
             let known = field == "metadata.name" || (field == "metadata.namespace" && resource.namespaced);
             if !known && !resource.field_names.contains(&field) {
-                let message = format!(
-                    "Unable to find \"{}, Resource={}\" that match label selector \"\", field selector {text:?}: field label not supported: {field}",
-                    resource.api_version(),
-                    resource.plural
-                );
-                return Err(Failure::bad_request(message));
+                // Kinds that have no fields of their own say what all have.
+                return Err(Failure::bad_request(match resource.field_names.is_empty() {
+                    true => format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""),
+                    false => format!("field label not supported: {field}"),
+                }));
             }
             terms.push((field.to_owned(), equal, value));
         }

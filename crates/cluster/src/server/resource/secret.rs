@@ -5,11 +5,11 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 
 use super::configmap::{LARGEST, keep_immutable, validate_keys};
-use super::{Column, PLAIN, Resource, age, column, integer, name};
+use super::{Column, PLAIN, Resource, age, column, name};
 use crate::server::document::{as_map, child, default, map, text};
 use crate::server::field::Errors;
 
-const COLUMNS: &[Column] = &[column("Name"), column("Type"), integer("Data"), column("Age")];
+const COLUMNS: &[Column] = &[column("Name"), column("Type"), column("Data"), column("Age")];
 
 pub(crate) static SECRETS: Resource = Resource {
     storage: 7,
