@@ -283,7 +283,10 @@ fn same_port(old: &Value, port: &Value) -> Option<i64> {
 
 fn choose_port(range: &RangeInclusive<u16>, is_free: impl Fn(&i64) -> bool) -> Option<i64> {
     let size = u128::from(range.end() - range.start()) + 1;
-    let random = std::iter::repeat_with(|| uuid::Uuid::new_v4().as_u128() % size).take(TRIES);
-    let chosen = random.map(|offset| i64::from(*range.start()) + offset as i64).find(|number| is_free(number));
-    chosen.or_else(|| range.clone().map(i64::from).find(|number| is_free(number)))
+    // The lowest ports are left to those who ask for one by number.
+    let reserved = if size < 32 { 0 } else { (size / 32).clamp(16, 128).min(size / 2) };
+    let random = std::iter::repeat_with(|| uuid::Uuid::new_v4().as_u128()).take(TRIES);
+    let upper = random.map(|number| i64::from(*range.start()) + (reserved + number % (size - reserved)) as i64);
+    let chosen = upper.into_iter().find(|number| is_free(number));
+    chosen.or_else(|| range.clone().rev().map(i64::from).find(|number| is_free(number)))
 }

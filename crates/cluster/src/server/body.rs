@@ -117,6 +117,7 @@ pub(crate) fn check_type(resource: &Resource, document: &Value) -> Result<()> {
 pub(crate) fn judge(resource: &Resource, body: &Body, query: &Query, options: &str) -> Result<Vec<String>> {
     let unknown = schema::unknown(&schema::message_of(resource), &body.document).into_iter().map(|path| format!("unknown field {path:?}"));
     let findings: Vec<String> = unknown.chain(body.warnings.iter().cloned()).collect();
+    check_level(query, options)?;
     match query.get("fieldValidation") {
         "Strict" if !findings.is_empty() => {
             let message = format!(
@@ -129,11 +130,16 @@ pub(crate) fn judge(resource: &Resource, body: &Body, query: &Query, options: &s
             Err(Failure::bad_request(message))
         }
         "Strict" | "Ignore" => Ok(Vec::new()),
-        "" | "Warn" => Ok(findings),
-        other => {
-            let mut errors = Errors::default();
-            errors.one_of("fieldValidation", &other.into(), &["", "Ignore", "Strict", "Warn"]);
-            Err(Failure::invalid_option(options, &errors))
-        }
+        _ => Ok(findings),
+    }
+}
+
+/// Objects to a level of `fieldValidation` that there is not. `options` is what the options of this request are called.
+pub(crate) fn check_level(query: &Query, options: &str) -> Result<()> {
+    let mut errors = Errors::default();
+    errors.one_of("fieldValidation", &query.get("fieldValidation").into(), &["", "Ignore", "Strict", "Warn"]);
+    match errors.0.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::invalid_option(options, &errors)),
     }
 }

@@ -106,7 +106,8 @@ impl Front {
             Route::Resources(group, version) => discovery::resources(group, version)?,
             Route::OpenApiV2 => openapi::v2(),
             Route::OpenApiV3(rest) => openapi::v3(rest)?,
-            Route::AccessReview | Route::Watch(_) | Route::Health | Route::Object(_) | Route::Nowhere | Route::NoPage => {
+            Route::AccessReview => return Err(Failure::method_not_allowed()),
+            Route::Watch(_) | Route::Health | Route::Object(_) | Route::Nowhere | Route::NoPage => {
                 return Err(Failure::no_such_path());
             }
         };
@@ -175,6 +176,7 @@ impl Front {
             Method::PATCH if is_one => {
                 let part = Part::of(target).filter(|part| *part != Part::Finalize).ok_or_else(Failure::no_such_path)?;
                 let patch = Patch::read(&call.content_type, bytes)?;
+                body::check_level(query, "PatchOptions")?;
                 Ok((operation::patch(api, target, part, query, patch).await?, Vec::new()))
             }
             Method::DELETE if target.subresource.is_none() => Ok((self.delete(call, target, bytes).await?, Vec::new())),

@@ -73,6 +73,8 @@ pub(crate) async fn update(api: &Api, target: &Target, part: Part, query: &Query
     let operation = move |draft: &mut Draft| {
         let is_new = part == Part::Main && is_created_by_update(resource) && draft.state.get(&key).is_none();
         match is_new {
+            // Whoever names a uid means an object that was there.
+            true if !text(&document, "/metadata/uid").is_empty() => Err(uid_conflict(resource, &key, text(&document, "/metadata/uid"), "")),
             true => create_in(draft, &ranges, resource, document).map(|stored| (201, stored)),
             false => replace_in(draft, &ranges, resource, &key, part, document).map(|stored| (200, stored)),
         }
@@ -126,18 +128,21 @@ pub(crate) fn replace_in(
     put_or_finish(draft, resource, &stored, document)
 }
 
+fn uid_conflict(resource: &Resource, key: &Key, given: &str, actual: &str) -> Failure {
+    let cause = format!(
+        "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: \
+         {given}, UID in object meta: {actual}",
+        registry_key(resource, key)
+    );
+    Failure::conflict(resource, &key.name, &cause)
+}
+
 /// What the client believes about the object must still be so.
 fn check_preconditions(resource: &Resource, stored: &Stored, document: &Value) -> Result<()> {
     let name = &stored.key.name;
     let uid = text(document, "/metadata/uid");
     if !uid.is_empty() && *uid != *stored.uid {
-        let cause = format!(
-            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in \
-             precondition: {uid}, UID in object meta: {}",
-            registry_key(resource, &stored.key),
-            stored.uid
-        );
-        return Err(Failure::conflict(resource, name, &cause));
+        return Err(uid_conflict(resource, &stored.key, uid, &stored.uid));
     }
     match text(document, "/metadata/resourceVersion") {
         "" if resource.plural == "leases" => {

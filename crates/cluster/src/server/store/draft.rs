@@ -27,6 +27,7 @@ pub(crate) struct Draft {
 pub(super) struct Mark {
     state: State,
     events: usize,
+    has_forgotten: bool,
 }
 
 impl Draft {
@@ -35,12 +36,13 @@ impl Draft {
     }
 
     pub(super) fn mark(&self) -> Mark {
-        Mark { state: self.state.clone(), events: self.events.len() }
+        Mark { state: self.state.clone(), events: self.events.len(), has_forgotten: self.has_forgotten }
     }
 
     pub(super) fn go_back(&mut self, mark: Mark) {
         self.state = mark.state;
         self.events.truncate(mark.events);
+        self.has_forgotten = mark.has_forgotten;
     }
 
     /// The object at a key.
