@@ -1,4 +1,5 @@
-//! Who may use the server: it makes a certificate authority, a certificate for itself, one for its administrator, and a token.
+//! Who may use the server: it makes a certificate authority, a certificate for itself, one for its administrator, a
+//! token, and a key for the tokens of service accounts.
 //!
 //! All of it is made at the first start and kept in the state directory, readable by its owner only.
 

@@ -84,7 +84,8 @@ impl Front {
         let exists = |account: Account| {
             let state = self.api.store.state();
             let stored = state.get(&Key::new(&SERVICE_ACCOUNTS, &account.namespace, &account.name));
-            stored.is_some_and(|stored| *stored.uid == *account.uid)
+            let is_bound = account.bound_to.is_none_or(|uid| state.with_uid(&uid).is_some());
+            is_bound && stored.is_some_and(|stored| *stored.uid == *account.uid)
         };
         self.access.knows(authorization) || self.access.account(authorization).is_some_and(exists)
     }

@@ -20,6 +20,8 @@ pub(crate) struct Account {
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) uid: String,
+    /// The uid of the object with which the token ends, such as the pod that it is for.
+    pub(crate) bound_to: Option<String>,
 }
 
 /// Signs tokens, and reads those it signed.
@@ -38,12 +40,12 @@ impl Tokens {
 
     /// A token for an account, valid until a moment.
     pub(crate) fn sign(&self, account: &Account, audiences: &Value, until: OffsetDateTime) -> String {
-        let Account { namespace, name, uid } = account;
+        let Account { namespace, name, uid, bound_to } = account;
         let now = OffsetDateTime::now_utc().unix_timestamp();
         let claims = json!({
             "iss": ISSUER, "aud": audiences, "sub": format!("system:serviceaccount:{namespace}:{name}"),
             "iat": now, "nbf": now, "exp": until.unix_timestamp(), "jti": uuid::Uuid::new_v4().to_string(),
-            "kubernetes.io": {"namespace": namespace, "serviceaccount": {"name": name, "uid": uid}},
+            "kubernetes.io": {"namespace": namespace, "serviceaccount": {"name": name, "uid": uid}, "transom/bound-to": bound_to},
         });
         let header = json!({"alg": "HS256", "typ": "JWT"});
         let signed = format!("{}.{}", BASE64.encode(header.to_string()), BASE64.encode(claims.to_string()));
@@ -57,11 +59,14 @@ impl Tokens {
         hmac::verify(&self.0, signed.as_bytes(), &BASE64.decode(signature).ok()?).ok()?;
         let claims: Value = serde_json::from_slice(&BASE64.decode(signed.split_once('.')?.1).ok()?).ok()?;
         let own = |path: &str| Some(claims.pointer(path)?.as_str()?.to_owned());
-        let is_valid = claims["exp"].as_i64()? > OffsetDateTime::now_utc().unix_timestamp();
+        // A token for somebody else is not for us to take.
+        let is_for_us = claims["aud"].as_array()?.iter().any(|audience| audience == ISSUER);
+        let is_valid = is_for_us && claims["exp"].as_i64()? > OffsetDateTime::now_utc().unix_timestamp();
         let account = Account {
             namespace: own("/kubernetes.io/namespace")?,
             name: own("/kubernetes.io/serviceaccount/name")?,
             uid: own("/kubernetes.io/serviceaccount/uid")?,
+            bound_to: own("/kubernetes.io/transom~1bound-to"),
         };
         is_valid.then_some(account)
     }
@@ -73,7 +78,7 @@ mod tests {
 
     #[test]
     fn tokens_are_read_by_who_signed_them() {
-        let account = Account { namespace: "a".into(), name: "b".into(), uid: "c".into() };
+        let account = Account { namespace: "a".into(), name: "b".into(), uid: "c".into(), bound_to: Some("d".into()) };
         let (tokens, others) = (Tokens::new("one"), Tokens::new("two"));
         let soon = OffsetDateTime::now_utc() + time::Duration::minutes(10);
         let token = tokens.sign(&account, &json!([ISSUER]), soon);
@@ -83,6 +88,8 @@ mod tests {
         assert_eq!(tokens.read(&format!("{signed}x.{signature}")), None);
         let old = tokens.sign(&account, &json!([ISSUER]), OffsetDateTime::now_utc() - time::Duration::minutes(1));
         assert_eq!(tokens.read(&old), None);
+        let foreign = tokens.sign(&account, &json!(["https://elsewhere"]), soon);
+        assert_eq!(tokens.read(&foreign), None);
         for nonsense in ["", ".", "..", "a.b.c"] {
             assert_eq!(tokens.read(nonsense), None);
         }

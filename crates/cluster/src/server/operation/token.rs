@@ -6,12 +6,12 @@ use time::{Duration, OffsetDateTime};
 use super::{Answer, Api};
 use crate::server::access::{Account, ISSUER, Tokens};
 use crate::server::body::Body;
-use crate::server::document::{number, timestamp};
+use crate::server::document::{number, text, timestamp};
 use crate::server::field::Errors;
-use crate::server::resource::SERVICE_ACCOUNTS;
+use crate::server::resource::{self, SERVICE_ACCOUNTS};
 use crate::server::route::Target;
 use crate::server::status::{Failure, Result};
-use crate::server::store::Key;
+use crate::server::store::{Key, State};
 
 /// How long a token holds that does not say, and how long it may at least and at most.
 const USUAL: i64 = 3600;
@@ -32,17 +32,38 @@ pub(crate) fn request_token(api: &Api, tokens: &Tokens, target: &Target, body: &
     };
     let now = OffsetDateTime::now_utc();
     let until = now + Duration::seconds(seconds);
-    let account = Account { uid: stored.uid.to_string(), namespace, name };
+    let reference = body.document["spec"]["boundObjectRef"].clone();
+    let bound_to = bound_to(&state, &namespace, &reference)?;
+    let account = Account { uid: stored.uid.to_string(), namespace, name, bound_to };
     let token = tokens.sign(&account, &audiences, until);
     Ok(Answer::Document(
         201,
         json!({
             "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1",
             "metadata": {"name": account.name, "namespace": account.namespace, "creationTimestamp": timestamp(now)},
-            "spec": {"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": null},
+            "spec": {"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": reference},
             "status": {"token": token, "expirationTimestamp": timestamp(until)},
         }),
     ))
+}
+
+/// The uid of the object that a token is to end with.
+fn bound_to(state: &State, namespace: &str, reference: &Value) -> Result<Option<String>> {
+    if reference.is_null() {
+        return Ok(None);
+    }
+    let (kind, name, uid) = (text(reference, "/kind"), text(reference, "/name"), text(reference, "/uid"));
+    let resource = resource::of_kind("v1", kind).filter(|_| matches!(kind, "Pod" | "Secret" | "Node"));
+    let resource =
+        resource.ok_or_else(|| Failure::bad_request(format!("cannot bind token for serviceaccount to object of kind {kind:?}")))?;
+    let stored = state.get(&Key::new(resource, namespace, name)).ok_or_else(|| Failure::not_found(resource, name))?;
+    if !uid.is_empty() && *uid != *stored.uid {
+        let cause = format!(
+            "the UID in the bound object reference ({uid}) does not match the UID in record. The object might have been deleted and then recreated"
+        );
+        return Err(Failure::conflict(resource, name, &cause));
+    }
+    Ok(Some(stored.uid.to_string()))
 }
 
 fn check_time(name: &str, seconds: i64) -> Result<()> {
