@@ -30,6 +30,7 @@ const STEPS: &[Step] = &[
     Step { name: "interop wine", run: || interop::run("wine") },
     Step { name: "interop cni", run: || interop::run("cni") },
     Step { name: "interop runtime", run: || interop::run("runtime") },
+    Step { name: "interop kubernetes", run: || interop::run("kubernetes") },
 ];
 
 /// Runs all steps.

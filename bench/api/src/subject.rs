@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use http::{Method, Request};
@@ -21,6 +22,7 @@ pub(crate) struct Subject {
     pub(crate) name: &'static str,
     client: Client,
     processes: Vec<u32>,
+    versions: AtomicUsize,
 }
 
 impl Subject {
@@ -30,7 +32,7 @@ impl Subject {
         let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(|error| failed(&error))?;
         config.default_retry = false;
         let client = Client::try_from(config).map_err(|error| failed(&error))?;
-        let subject = Self { name, client, processes: processes.to_vec() };
+        let subject = Self { name, client, processes: processes.to_vec(), versions: AtomicUsize::new(0) };
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}).to_string();
         subject.ask(Method::POST, "/api/v1/namespaces", namespace).await?;
         Ok(subject)
@@ -38,12 +40,12 @@ impl Subject {
 
     /// Makes an object of about a kilobyte, and tells how long that took.
     pub(crate) async fn create(&self, name: &str) -> Result<Duration, String> {
-        self.timed(Method::POST, &objects(""), object(name)).await
+        self.timed(Method::POST, &objects(""), self.object(name)).await
     }
 
     /// Replaces one.
     pub(crate) async fn update(&self, name: &str) -> Result<Duration, String> {
-        self.timed(Method::PUT, &objects(&format!("/{name}")), object(name)).await
+        self.timed(Method::PUT, &objects(&format!("/{name}")), self.object(name)).await
     }
 
     pub(crate) async fn get(&self, name: &str) -> Result<Duration, String> {
@@ -102,6 +104,13 @@ impl Subject {
         Ok(Watcher { seen, task })
     }
 
+    /// An object that is not the same as any before: a change that changes nothing costs nothing.
+    fn object(&self, name: &str) -> String {
+        let version = self.versions.fetch_add(1, Ordering::Relaxed);
+        let data = json!({"version": version.to_string(), "text": "x".repeat(800)});
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": {"app": "bench"}}, "data": data}).to_string()
+    }
+
     /// What its processes hold in memory, in MiB.
     pub(crate) fn memory(&self) -> f64 {
         let of = |process: &u32| {
@@ -142,9 +151,4 @@ impl Drop for Watcher {
 
 fn objects(rest: &str) -> String {
     format!("/api/v1/namespaces/{NAMESPACE}/configmaps{rest}")
-}
-
-fn object(name: &str) -> String {
-    let data = json!({"text": "x".repeat(800)});
-    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": {"app": "bench"}}, "data": data}).to_string()
 }

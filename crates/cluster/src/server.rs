@@ -50,7 +50,7 @@ pub use journal::JournalError;
 use access::Access;
 use allocation::Ranges;
 use http::Front;
-use operation::{Api, Pages};
+use operation::Api;
 use store::Store;
 
 /// How the server is run.
@@ -121,7 +121,7 @@ impl Server {
         let listener = TcpListener::bind(options.listen).await.map_err(io(format!("listen on {}", options.listen)))?;
         let address = listener.local_addr().map_err(io("read the port".into()))?;
         let tls = access.tls().map_err(io("prepare TLS".into()))?;
-        let api = Arc::new(Api { store, ranges: Arc::new(ranges), pages: Pages::default() });
+        let api = Arc::new(Api { store, ranges: Arc::new(ranges) });
         setup::prepare(&api, address, service_address)
             .await
             .map_err(|failure| Error::Io("make the first objects".into(), io::Error::other(failure.message)))?;

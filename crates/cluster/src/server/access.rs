@@ -1,10 +1,12 @@
-//! Who may use the server: it makes a certificate authority, a certificate for itself, one for its administrator, and a token.
+//! Who may use the server: it makes a certificate authority, a certificate for itself, one for its administrator, a
+//! token, and a key for the tokens of service accounts.
 //!
 //! All of it is made at the first start and kept in the state directory, readable by its owner only.
 
 mod certificates;
 mod kubeconfig;
 mod private_file;
+mod tokens;
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,18 +18,21 @@ use tokio_rustls::rustls::server::WebPkiClientVerifier;
 
 use certificates::Certificates;
 pub(super) use kubeconfig::write as write_kubeconfig;
+pub(crate) use tokens::{Account, ISSUER, Tokens};
 
 /// What the server proves itself with, and asks of others.
 pub(crate) struct Access {
     pub(crate) token: String,
     pub(crate) certificates: Certificates,
+    /// The tokens of service accounts.
+    pub(crate) tokens: Tokens,
 }
 
 impl Access {
     /// Reads what is kept in a directory, and makes what is missing. `names` is what the server is reached as.
     pub(crate) fn open(directory: &Path, names: &[String]) -> io::Result<Self> {
         let token = private_file::load_or_make(&directory.join("token"), || Ok(new_token()))?;
-        Ok(Self { token: token.trim().to_owned(), certificates: Certificates::open(directory, names)? })
+        Ok(Self { token: token.trim().to_owned(), certificates: Certificates::open(directory, names)?, tokens: Tokens::open(directory)? })
     }
 
     /// How connections are secured. A client may show a certificate, and if it does it must be one of ours.
@@ -48,6 +53,11 @@ impl Access {
     /// Whether an `Authorization` header has the token.
     pub(crate) fn knows(&self, header: &str) -> bool {
         header.strip_prefix("Bearer ").is_some_and(|given| is_same(given.trim(), &self.token))
+    }
+
+    /// The service account whose token an `Authorization` header has.
+    pub(crate) fn account(&self, header: &str) -> Option<Account> {
+        self.tokens.read(header.strip_prefix("Bearer ")?.trim())
     }
 }
 

@@ -90,6 +90,7 @@ pub(crate) fn allocate(draft: &Draft, ranges: &Ranges, key: &Key, document: &mut
         addresses(draft, ranges, key, document, &mut errors);
     }
     node_ports(draft, ranges, key, document, old, &mut errors);
+    health_port(draft, ranges, key, document, old, &mut errors);
     match errors.0.is_empty() {
         true => Ok(()),
         false => Err(Failure::invalid(&SERVICES, &key.name, &errors.0)),
@@ -154,7 +155,13 @@ fn addresses(draft: &Draft, ranges: &Ranges, key: &Key, document: &mut Value, er
     let families: Vec<String> = list(document, "/spec/ipFamilies").iter().filter_map(|family| family.as_str().map(str::to_owned)).collect();
     all.truncate(families.len());
     for family in families.iter().skip(all.len()) {
-        match ranges.of_family(family).and_then(|range| free_address(draft, range)) {
+        let range = ranges.of_family(family);
+        let address = match draft.is_rehearsal() {
+            // Nothing is given out, and the address of the whole range says so.
+            true => range.map(|range| range.network()),
+            false => range.and_then(|range| free_address(draft, range)),
+        };
+        match address {
             Some(address) => all.push(address.to_string()),
             None => errors.invalid("spec.clusterIPs", Value::Array(Vec::new()), "failed to allocate a serviceIP: range is full"),
         }
@@ -242,6 +249,35 @@ fn node_ports(draft: &Draft, ranges: &Ranges, key: &Key, document: &mut Value, o
     }
 }
 
+/// Gives a load balancer with local traffic the port at which nodes tell whether they have backends.
+fn health_port(draft: &Draft, ranges: &Ranges, key: &Key, document: &mut Value, old: Option<&Value>, errors: &mut Errors) {
+    let is_needed = text(document, "/spec/type") == "LoadBalancer" && text(document, "/spec/externalTrafficPolicy") == "Local";
+    if !is_needed {
+        return;
+    }
+    let own: Vec<i64> = list(document, "/spec/ports").iter().filter_map(|port| port["nodePort"].as_i64()).collect();
+    let is_free = |number: i64| draft.state.claimant(&node_port_claim("TCP", number)).is_none_or(|owner| owner == key);
+    let at = |document: &Value| document["spec"]["healthCheckNodePort"].as_i64().filter(|number| *number != 0);
+    let field = "spec.healthCheckNodePort";
+    match at(document) {
+        Some(given) if !is_free(given) => {
+            errors.invalid(
+                field,
+                given,
+                format!("failed to allocate requested HealthCheck NodePort {given}: provided port is already allocated"),
+            );
+        }
+        Some(_) => {}
+        None => {
+            let kept = old.and_then(at).filter(|number| is_free(*number));
+            match kept.or_else(|| choose_port(&ranges.node_ports, |number| is_free(*number) && !own.contains(number))) {
+                Some(number) => _ = child(document, "spec").insert("healthCheckNodePort".into(), number.into()),
+                None => errors.invalid(field, 0, "failed to allocate a HealthCheck NodePort: range is full"),
+            }
+        }
+    }
+}
+
 /// The node port that the old Service has for the same port.
 fn same_port(old: &Value, port: &Value) -> Option<i64> {
     let same = |candidate: &&Value| candidate["port"] == port["port"] && candidate["protocol"] == port["protocol"];
@@ -250,7 +286,10 @@ fn same_port(old: &Value, port: &Value) -> Option<i64> {
 
 fn choose_port(range: &RangeInclusive<u16>, is_free: impl Fn(&i64) -> bool) -> Option<i64> {
     let size = u128::from(range.end() - range.start()) + 1;
-    let random = std::iter::repeat_with(|| uuid::Uuid::new_v4().as_u128() % size).take(TRIES);
-    let chosen = random.map(|offset| i64::from(*range.start()) + offset as i64).find(|number| is_free(number));
-    chosen.or_else(|| range.clone().map(i64::from).find(|number| is_free(number)))
+    // The lowest ports are left to those who ask for one by number.
+    let reserved = if size < 32 { 0 } else { (size / 32).clamp(16, 128).min(size / 2) };
+    let random = std::iter::repeat_with(|| uuid::Uuid::new_v4().as_u128()).take(TRIES);
+    let upper = random.map(|number| i64::from(*range.start()) + (reserved + number % (size - reserved)) as i64);
+    let chosen = upper.into_iter().find(|number| is_free(number));
+    chosen.or_else(|| range.clone().rev().map(i64::from).find(|number| is_free(number)))
 }

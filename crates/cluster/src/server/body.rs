@@ -1,15 +1,19 @@
 //! Documents that clients send: their form, and the little of their shape that everything else relies on.
 
-use serde_json::{Map, Value};
+mod lenient;
+mod syntax;
+
+use serde_json::Value;
 
 use super::document::read_json;
 use super::field::Errors;
-use super::resource::Resource;
+use super::query::Query;
+use super::resource::{self, Resource};
 use super::schema;
-use super::status::{Failure, Result};
+use super::status::{FORMS, Failure, Result};
 
-/// The forms a document may come in.
-const FORMS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+/// The type that the original first reads of a document.
+const TYPE_META: &str = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
 /// A document as a client sent it, and what was odd about it.
 #[derive(Debug)]
@@ -18,12 +22,12 @@ pub(crate) struct Body {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Reads a document by its media type.
-pub(crate) fn read(media_type: &str, bytes: &[u8]) -> Result<Body> {
+/// Reads a document by its media type. `kind` is what it should be.
+pub(crate) fn read(kind: &str, media_type: &str, bytes: &[u8]) -> Result<Body> {
     let media_type = media_type.split(';').next().unwrap_or_default().trim();
-    let malformed = |error: String| Failure::bad_request(format!("the object provided is unrecognized (must be of type Object): {error}"));
+    let malformed = |error: String| Failure::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {error}"));
     let (document, duplicates) = match media_type {
-        "" | "application/json" => read_json(bytes).map_err(|error| malformed(error.to_string()))?,
+        "" | "application/json" => read_text(bytes).map_err(malformed)?,
         "application/yaml" | "application/x-yaml" => {
             let document = serde_norway::from_slice(bytes).map_err(|error| malformed(error.to_string()))?;
             (document, Vec::new())
@@ -34,76 +38,87 @@ pub(crate) fn read(media_type: &str, bytes: &[u8]) -> Result<Body> {
             return Err(Failure::unsupported_media_type(message));
         }
     };
+    if !document.is_object() {
+        return Err(malformed(no_object(&document, bytes)));
+    }
     let warnings = duplicates.into_iter().map(|path| format!("duplicate field {path:?}")).collect();
     Ok(Body { document, warnings })
 }
 
+/// Reads JSON, and the paths of keys that stand twice in it.
+fn read_text(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
+    read_json(bytes).or_else(|error| match syntax::mistake(bytes) {
+        Some(mistake) => Err(format!("couldn't get version/kind; json parse error: {mistake} ({})", syntax::summary(bytes))),
+        // What is JSON by its signs may still have text that is none.
+        None => read_json(lenient::mended(bytes).as_bytes()).map_err(|_| error.to_string()),
+    })
+}
+
+fn no_object(document: &Value, bytes: &[u8]) -> String {
+    let kind = schema::kind_of(document);
+    format!(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {kind} into Go value of type {TYPE_META} ({})",
+        syntax::summary(bytes)
+    )
+}
+
 /// Checks that a document is one of a resource, and gives it the shape that the rest relies on.
 pub(crate) fn check(resource: &Resource, document: &mut Value) -> Result<()> {
-    let Value::Object(map) = document else {
-        return Err(Failure::bad_request(format!("a {} is an object, not this", resource.kind)));
-    };
-    check_type(resource, map)?;
-    map.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+    check_type(resource, document)?;
     let cannot = |cause: String| {
         let message = format!("{} in version {:?} cannot be handled as a {}: {cause}", resource.kind, resource.version, resource.kind);
         Failure::bad_request(message)
     };
-    for key in ["metadata", "spec", "status"] {
-        match map.get(key) {
-            Some(Value::Null) if key != "metadata" => _ = map.shift_remove(key),
-            Some(value) if !value.is_object() => return Err(cannot(format!("{key} must be an object"))),
-            _ => {}
-        }
-    }
-    check_metadata(&map["metadata"]).map_err(cannot)?;
-    schema::conform(&schema::message_of(resource), document).map_err(cannot)
+    conform(resource, document).map_err(cannot)
 }
 
-fn check_type(resource: &Resource, map: &mut Map<String, Value>) -> Result<()> {
-    let (api_version, kind) = (map.get("apiVersion").cloned(), map.get("kind").cloned());
-    let expected = resource.api_version();
-    match (api_version, kind) {
-        (Some(Value::String(version)), _) if version != expected => {
-            let message = format!("the API version in the data ({version}) does not match the expected API version ({expected})");
-            Err(Failure::bad_request(message))
-        }
-        (_, Some(Value::String(kind))) if kind != resource.kind => {
-            let message = format!("{kind} in version {:?} cannot be handled as a {}", resource.version, resource.kind);
-            Err(Failure::bad_request(message))
-        }
-        (Some(version), _) if !version.is_string() => Err(Failure::bad_request("apiVersion must be a string")),
-        (_, Some(kind)) if !kind.is_string() => Err(Failure::bad_request("kind must be a string")),
-        _ => Ok(()),
-    }
-}
-
-fn check_metadata(metadata: &Value) -> Result<(), String> {
-    let at = |key: &str| metadata.get(key).filter(|value| !value.is_null());
-    for key in ["name", "generateName", "namespace", "uid", "resourceVersion"] {
-        if at(key).is_some_and(|value| !value.is_string()) {
-            return Err(format!("metadata.{key} must be a string"));
-        }
-    }
-    for key in ["labels", "annotations"] {
-        let sound = |map: &Map<String, Value>| map.values().all(Value::is_string);
-        if at(key).is_some_and(|value| !value.as_object().is_some_and(sound)) {
-            return Err(format!("metadata.{key} must be a map of strings"));
-        }
-    }
-    for (key, is_sound) in [("finalizers", Value::is_string as fn(&Value) -> bool), ("ownerReferences", Value::is_object)] {
-        if at(key).is_some_and(|value| !value.as_array().is_some_and(|list| list.iter().all(is_sound))) {
-            return Err(format!("metadata.{key} must be a list of what belongs there"));
-        }
-    }
+/// Gives a document the shape of a resource. The error says which value has the wrong type.
+pub(crate) fn conform(resource: &Resource, document: &mut Value) -> Result<(), String> {
+    schema::conform(&schema::message_of(resource), document)?;
+    super::document::metadata(document);
     Ok(())
 }
 
+/// A document that says what it is must say that it is one of the resource.
+pub(crate) fn check_type(resource: &Resource, document: &Value) -> Result<()> {
+    let text = |key: &str| match document.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
+        Some(_) => Err(Failure::bad_request(format!("{key} must be a string"))),
+    };
+    let expected = resource.api_version();
+    let (version, kind) = (text("apiVersion")?.unwrap_or(&expected), text("kind")?.unwrap_or(resource.kind));
+    if version == expected && kind == resource.kind {
+        return Ok(());
+    }
+    let short = version.rsplit('/').next().unwrap_or_default();
+    let cannot =
+        |cause: String| Failure::bad_request(format!("{kind} in version {short:?} cannot be handled as a {}: {cause}", resource.kind));
+    match resource::of_kind(version, kind) {
+        None => {
+            Err(cannot(format!("no kind {kind:?} is registered for version {version:?} in scheme \"pkg/api/legacyscheme/scheme.go:30\"")))
+        }
+        // Two versions of one thing can be turned into each other, but each has its own place.
+        Some(known) if known.storage == resource.storage => {
+            let message = format!("the API version in the data ({version}) does not match the expected API version ({expected})");
+            Err(Failure::bad_request(message))
+        }
+        Some(_) => {
+            let group = match resource.group.split('.').next() {
+                None | Some("" | "events") => "core",
+                Some(group) => group,
+            };
+            Err(cannot(format!("converting ({short}.{kind}) to ({group}.{}): unknown conversion", resource.kind)))
+        }
+    }
+}
+
 /// Applies `fieldValidation`: what is odd is refused, told, or ignored.
-pub(crate) fn judge(resource: &Resource, body: &Body, level: &str) -> Result<Vec<String>> {
+pub(crate) fn judge(resource: &Resource, body: &Body, query: &Query, options: &str) -> Result<Vec<String>> {
     let unknown = schema::unknown(&schema::message_of(resource), &body.document).into_iter().map(|path| format!("unknown field {path:?}"));
     let findings: Vec<String> = unknown.chain(body.warnings.iter().cloned()).collect();
-    match level {
+    check_level(query, options)?;
+    match query.get("fieldValidation") {
         "Strict" if !findings.is_empty() => {
             let message = format!(
                 "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
@@ -115,11 +130,16 @@ pub(crate) fn judge(resource: &Resource, body: &Body, level: &str) -> Result<Vec
             Err(Failure::bad_request(message))
         }
         "Strict" | "Ignore" => Ok(Vec::new()),
-        "" | "Warn" => Ok(findings),
-        other => {
-            let mut errors = Errors::default();
-            errors.one_of("fieldValidation", &other.into(), &["Ignore", "Strict", "Warn"]);
-            Err(Failure::invalid_option("CreateOptions", &errors))
-        }
+        _ => Ok(findings),
+    }
+}
+
+/// Objects to a level of `fieldValidation` that there is not. `options` is what the options of this request are called.
+pub(crate) fn check_level(query: &Query, options: &str) -> Result<()> {
+    let mut errors = Errors::default();
+    errors.one_of("fieldValidation", &query.get("fieldValidation").into(), &["", "Ignore", "Strict", "Warn"]);
+    match errors.0.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::invalid_option(options, &errors)),
     }
 }

@@ -8,6 +8,9 @@ use super::status::{Failure, Result};
 /// The version of Kubernetes whose behaviour is followed.
 pub(crate) const MINOR: u32 = 37;
 
+/// What is asked and answered without being kept: the group, the name and the kind.
+const REVIEWS: (&str, &str, &str) = ("authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview");
+
 /// `/version`
 pub(crate) fn version() -> Value {
     json!({
@@ -32,6 +35,7 @@ fn groups() -> Vec<&'static str> {
             groups.push(resource.group);
         }
     }
+    groups.push(REVIEWS.0);
     groups
 }
 
@@ -87,14 +91,25 @@ fn subresources(resource: &Resource) -> Vec<(&'static str, [&'static str; 3], &'
             parts.push(("binding", ["", "v1", "Binding"], &["create"]));
             parts.push(("eviction", ["policy", "v1", "Eviction"], &["create"]));
         }
+        "serviceaccounts" => parts.push(("token", ["authentication.k8s.io", "v1", "TokenRequest"], &["create"])),
         "namespaces" => parts.push(("finalize", own, &["update"])),
         _ => {}
     }
     parts
 }
 
+/// The resources of the group that keeps nothing.
+fn reviews() -> Value {
+    let (group, name, kind) = REVIEWS;
+    let review = json!({"name": name, "singularName": kind.to_lowercase(), "namespaced": false, "kind": kind, "verbs": ["create"]});
+    json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": format!("{group}/v1"), "resources": [review]})
+}
+
 /// `/api/v1` and `/apis/GROUP/VERSION`
 pub(crate) fn resources(group: &str, version: &str) -> Result<Value> {
+    if group == REVIEWS.0 {
+        return Ok(reviews());
+    }
     let here: Vec<&Resource> = ALL.iter().copied().filter(|resource| resource.group == group && resource.version == version).collect();
     let first = here.first().ok_or_else(Failure::no_such_path)?;
     let mut list = Vec::new();
@@ -135,8 +150,15 @@ pub(crate) fn aggregated(is_core: bool, version: &str) -> Value {
 }
 
 fn aggregated_group(group: &str) -> Value {
-    let resources: Vec<Value> =
+    let mut resources: Vec<Value> =
         ALL.iter().filter(|resource| resource.group == group).map(|resource| aggregated_resource(resource)).collect();
+    if group == REVIEWS.0 {
+        let (_, name, kind) = REVIEWS;
+        let own = json!({"group": "", "version": "", "kind": kind});
+        resources.push(json!({
+            "resource": name, "responseKind": own, "scope": "Cluster", "singularResource": kind.to_lowercase(), "verbs": ["create"],
+        }));
+    }
     let mut metadata = json!({"creationTimestamp": null});
     if !group.is_empty() {
         metadata["name"] = group.into();
@@ -145,7 +167,11 @@ fn aggregated_group(group: &str) -> Value {
 }
 
 fn aggregated_resource(resource: &Resource) -> Value {
-    let kind = |[group, version, kind]: [&str; 3]| json!({"group": group, "version": version, "kind": kind});
+    // What is of the group and version that it stands in does not repeat them.
+    let kind = |[group, version, kind]: [&str; 3]| match group == resource.group && version == resource.version {
+        true => json!({"group": "", "version": "", "kind": kind}),
+        false => json!({"group": group, "version": version, "kind": kind}),
+    };
     let parts: Vec<Value> = subresources(resource)
         .into_iter()
         .map(|(name, own, verbs)| json!({"subresource": name, "responseKind": kind(own), "verbs": verbs}))

@@ -10,17 +10,19 @@ use hyper::body::Incoming;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use hyper::{Method, Request, Response};
 
-use super::access::Access;
+use super::access::{Access, Account};
 use super::body;
 use super::discovery;
+use super::document::as_map;
 use super::media::{self, Accept};
 use super::openapi;
 use super::operation::{self, Answer, Api, DeleteOptions, ListOptions, Part, WatchOptions, Watcher};
 use super::patch::Patch;
 use super::query::Query;
-use super::resource::PODS;
+use super::resource::SERVICE_ACCOUNTS;
 use super::route::{Route, Target, route};
 use super::status::{Failure, Result};
+use super::store::Key;
 use answer::Payload;
 
 pub(super) use connection::serve;
@@ -56,7 +58,7 @@ impl Front {
         let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
         let place = route(request.uri().path());
         let is_public = matches!(place, Route::Health);
-        if !is_public && !is_certified && !self.access.knows(&header(AUTHORIZATION)) {
+        if !is_public && !is_certified && !self.is_known(&header(AUTHORIZATION)) {
             return Err(Failure::unauthorized());
         }
         let call = Call {
@@ -70,9 +72,22 @@ impl Front {
             Route::Nowhere => Err(Failure::no_such_path()),
             Route::NoPage => Ok(answer::no_page()),
             Route::Object(target) => self.objects(&call, &target, request).await,
+            Route::Watch(target) if call.method == Method::GET => self.watch(&call, &target),
+            Route::AccessReview if call.method == Method::POST => review_access(&call, &read_body(request).await?),
             _ if call.method != Method::GET => Err(Failure::method_not_allowed()),
             other => self.describe(&call, &other),
         }
+    }
+
+    /// Whether a client without a certificate may ask: with the token, or with one of a service account that still exists.
+    fn is_known(&self, authorization: &str) -> bool {
+        let exists = |account: Account| {
+            let state = self.api.store.state();
+            let stored = state.get(&Key::new(&SERVICE_ACCOUNTS, &account.namespace, &account.name));
+            let is_bound = account.bound_to.is_none_or(|uid| state.with_uid(&uid).is_some());
+            is_bound && stored.is_some_and(|stored| *stored.uid == *account.uid)
+        };
+        self.access.knows(authorization) || self.access.account(authorization).is_some_and(exists)
     }
 
     /// Answers questions about the server itself.
@@ -92,15 +107,21 @@ impl Front {
             Route::Resources(group, version) => discovery::resources(group, version)?,
             Route::OpenApiV2 => openapi::v2(),
             Route::OpenApiV3(rest) => openapi::v3(rest)?,
-            Route::Health | Route::Object(_) | Route::Nowhere | Route::NoPage => return Err(Failure::no_such_path()),
+            Route::AccessReview => return Err(Failure::method_not_allowed()),
+            Route::Watch(_) | Route::Health | Route::Object(_) | Route::Nowhere | Route::NoPage => {
+                return Err(Failure::no_such_path());
+            }
         };
-        Ok(answer::document(200, &document, call.accept.is_yaml))
+        let response = answer::document(200, &document, call);
+        Ok(match place {
+            Route::CoreVersions | Route::Groups => answer::varying(response),
+            _ => response,
+        })
     }
 
     /// Does something with objects.
     async fn objects(&self, call: &Call, target: &Target, request: Request<Incoming>) -> Result<Response<Payload>> {
-        let query = &call.query;
-        if call.method == Method::GET && target.subresource.is_none() && (target.name.is_none() || query.is_set("watch")) {
+        if call.method == Method::GET && target.subresource.is_none() && target.name.is_none() {
             return self.list_or_watch(call, target);
         }
         if call.method == Method::GET {
@@ -113,19 +134,23 @@ impl Front {
 
     fn list_or_watch(&self, call: &Call, target: &Target) -> Result<Response<Payload>> {
         if call.query.is_set("watch") {
-            let options = WatchOptions::read(target, &call.query)?;
-            let watcher = Watcher::new(self.api.clone(), target, options, answer::renderer(call));
-            return Ok(answer::stream(watcher));
+            return self.watch(call, target);
         }
         let options = ListOptions::read(target, &call.query)?;
         Ok(answer::answer(target.resource, operation::list(&self.api, target, &options)?, call))
+    }
+
+    fn watch(&self, call: &Call, target: &Target) -> Result<Response<Payload>> {
+        let options = WatchOptions::read(target, &call.query)?;
+        let watcher = Watcher::new(self.api.clone(), target, options, answer::renderer(call));
+        Ok(answer::stream(watcher))
     }
 
     fn read(&self, call: &Call, target: &Target) -> Result<Response<Payload>> {
         let part = Part::of(target).filter(|part| *part != Part::Finalize).ok_or_else(Failure::no_such_path)?;
         let answer = operation::get(&self.api, target, &call.query)?;
         Ok(match (part, answer) {
-            (Part::Scale, Answer::Object(code, stored)) => answer::document(code, &operation::scale_of(&stored), call.accept.is_yaml),
+            (Part::Scale, Answer::Object(code, stored)) => answer::document(code, &operation::scale_of(&stored), call),
             (_, answer) => answer::answer(target.resource, answer, call),
         })
     }
@@ -140,11 +165,11 @@ impl Front {
                 let (body, warnings) = self.read_document(call, target, bytes)?;
                 Ok((operation::create(api, target, query, body).await?, warnings))
             }
-            Method::POST => Ok((self.act_on_pod(call, target, bytes).await?, Vec::new())),
+            Method::POST => Ok((self.act_on(call, target, bytes).await?, Vec::new())),
             Method::PUT if is_one => {
                 let part = Part::of(target).ok_or_else(Failure::no_such_path)?;
                 let (body, warnings) = match part {
-                    Part::Scale => (body::read(&call.content_type, bytes)?, Vec::new()),
+                    Part::Scale => (body::read("Scale", &call.content_type, bytes)?, Vec::new()),
                     _ => self.read_document(call, target, bytes)?,
                 };
                 Ok((operation::update(api, target, part, query, body).await?, warnings))
@@ -152,6 +177,7 @@ impl Front {
             Method::PATCH if is_one => {
                 let part = Part::of(target).filter(|part| *part != Part::Finalize).ok_or_else(Failure::no_such_path)?;
                 let patch = Patch::read(&call.content_type, bytes)?;
+                body::check_level(query, "PatchOptions")?;
                 Ok((operation::patch(api, target, part, query, patch).await?, Vec::new()))
             }
             Method::DELETE if target.subresource.is_none() => Ok((self.delete(call, target, bytes).await?, Vec::new())),
@@ -160,20 +186,20 @@ impl Front {
     }
 
     fn read_document(&self, call: &Call, target: &Target, bytes: &[u8]) -> Result<(body::Body, Vec<String>)> {
-        let body = body::read(&call.content_type, bytes)?;
-        let warnings = body::judge(target.resource, &body, call.query.get("fieldValidation"))?;
+        let body = body::read(target.resource.kind, &call.content_type, bytes)?;
+        let options = if call.method == Method::POST { "CreateOptions" } else { "UpdateOptions" };
+        let warnings = body::judge(target.resource, &body, &call.query, options)?;
         Ok((body, warnings))
     }
 
-    /// What can be posted to a pod: a binding or an eviction.
-    async fn act_on_pod(&self, call: &Call, target: &Target, bytes: &[u8]) -> Result<Answer> {
-        if !std::ptr::eq(target.resource, &PODS) {
-            return Err(Failure::method_not_allowed());
-        }
-        let body = body::read(&call.content_type, bytes)?;
-        match target.subresource.as_deref() {
-            Some("binding") => operation::bind(&self.api, target, &call.query, body).await,
-            Some("eviction") => {
+    /// What can be posted to an object: a pod is bound or evicted, a service account is asked for a token.
+    async fn act_on(&self, call: &Call, target: &Target, bytes: &[u8]) -> Result<Answer> {
+        let body = |kind: &str| body::read(kind, &call.content_type, bytes);
+        match (target.resource.plural, target.subresource.as_deref()) {
+            ("serviceaccounts", Some("token")) => operation::request_token(&self.api, &self.access.tokens, target, &body("TokenRequest")?),
+            ("pods", Some("binding")) => operation::bind(&self.api, target, &call.query, body("Binding")?).await,
+            ("pods", Some("eviction")) => {
+                let body = body("Eviction")?;
                 let options = DeleteOptions::read(&call.query, &body.document["deleteOptions"])?;
                 operation::delete(&self.api, target, options).await?;
                 let done = serde_json::json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
@@ -186,7 +212,7 @@ impl Front {
     async fn delete(&self, call: &Call, target: &Target, bytes: &[u8]) -> Result<Answer> {
         let body = match bytes.is_empty() {
             true => serde_json::Value::Null,
-            false => body::read(&call.content_type, bytes)?.document,
+            false => body::read("DeleteOptions", &call.content_type, bytes)?.document,
         };
         let options = DeleteOptions::read(&call.query, &body)?;
         if target.name.is_some() {
@@ -198,6 +224,16 @@ impl Front {
         let selected = ListOptions::read(target, &call.query)?;
         operation::delete_collection(&self.api, target, selected, options).await
     }
+}
+
+/// Whoever gets as far as asking may do everything.
+fn review_access(call: &Call, bytes: &[u8]) -> Result<Response<Payload>> {
+    let mut review = body::read("SelfSubjectAccessReview", &call.content_type, bytes)?.document;
+    let map = as_map(&mut review);
+    map.insert("kind".into(), "SelfSubjectAccessReview".into());
+    map.insert("apiVersion".into(), "authorization.k8s.io/v1".into());
+    map.insert("status".into(), serde_json::json!({"allowed": true}));
+    Ok(answer::document(201, &review, call))
 }
 
 async fn read_body(request: Request<Incoming>) -> Result<bytes::Bytes> {

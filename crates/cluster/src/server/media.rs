@@ -27,10 +27,13 @@ pub(crate) struct Accept {
 /// Reads an `Accept` header: the first of its entries that can be served counts.
 pub(crate) fn accept(header: &str) -> Result<Accept> {
     let entries = header.split(',').map(str::trim).filter(|entry| !entry.is_empty());
-    let found = entries.clone().find_map(entry);
-    match found {
-        Some(accept) => Ok(accept),
-        None if entries.count() == 0 => Ok(plain()),
+    let served: Vec<Accept> = entries.clone().filter_map(entry).collect();
+    // Who knows the newer form of discovery gets it, wherever it stands.
+    let aggregated = served.iter().find_map(|accept| accept.aggregated.clone());
+    match served.into_iter().next() {
+        Some(accept) => Ok(Accept { aggregated, ..accept }),
+        None if entries.clone().count() == 0 => Ok(plain()),
+        None if entries.clone().any(|entry| is_yaml(entry).is_some()) => Err(Failure::unknown_shape()),
         None => Err(Failure::not_acceptable()),
     }
 }
@@ -39,14 +42,17 @@ fn plain() -> Accept {
     Accept { shape: Shape::Plain, shape_version: "v1".into(), is_yaml: false, aggregated: None }
 }
 
+/// Whether an entry asks for YAML or for JSON; none if for something else.
+fn is_yaml(entry: &str) -> Option<bool> {
+    match entry.split(';').next()?.trim() {
+        "application/json" | "application/*" | "*/*" => Some(false),
+        "application/yaml" => Some(true),
+        _ => None,
+    }
+}
+
 fn entry(entry: &str) -> Option<Accept> {
-    let mut parts = entry.split(';').map(str::trim);
-    let media_type = parts.next()?;
-    let is_yaml = match media_type {
-        "application/json" | "application/*" | "*/*" | "text/*" => false,
-        "application/yaml" => true,
-        _ => return None,
-    };
+    let is_yaml = is_yaml(entry)?;
     let parameter =
         |name: &str| entry.split(';').filter_map(|part| part.trim().split_once('=')).find(|(key, _)| *key == name).map(|(_, value)| value);
     let version = parameter("v").unwrap_or("v1").to_owned();

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::discovery::MINOR;
+use super::patch::merging;
 use super::resource::{ALL, Resource};
 use super::schema::{Presence, Type, fields, message_of, messages};
 use super::status::{Failure, Result};
@@ -39,7 +40,30 @@ fn add_properties(message: &str, place: &str, properties: &mut Map<String, Value
     for field in fields(message) {
         match (&field.holds, field.presence) {
             (Type::Message(inner), Presence::Inline) => add_properties(inner, place, properties),
-            (holds, _) => _ = properties.insert(field.name.to_owned(), property(holds, place)),
+            (holds, _) => {
+                let mut property = property(holds, place);
+                describe_merging(message, field.name, holds, &mut property);
+                properties.insert(field.name.to_owned(), property);
+            }
+        }
+    }
+}
+
+/// Says how strategic patches merge a list, which clients need to know to make one.
+fn describe_merging(message: &str, field: &str, holds: &Type, property: &mut Value) {
+    let kind = message.split('.').nth(1).unwrap_or_default();
+    // Where messages of this kind stand in documents.
+    let parent = match kind {
+        "ObjectMeta" => "metadata",
+        "Container" | "EphemeralContainer" => "containers",
+        _ if kind.ends_with("Spec") => "spec",
+        _ if kind.ends_with("Status") => "status",
+        _ => kind,
+    };
+    if let (Type::List(_), Some(by)) = (holds, merging(&format!("{parent}.{field}"))) {
+        property["x-kubernetes-patch-strategy"] = "merge".into();
+        if let Some(by) = by {
+            property["x-kubernetes-patch-merge-key"] = by.into();
         }
     }
 }
@@ -103,11 +127,11 @@ pub(crate) fn v3(rest: &str) -> Result<Value> {
         group => format!("apis/{group}/{}", resource.version),
     };
     if rest.is_empty() {
-        let paths: Map<String, Value> = ALL
-            .iter()
-            .map(|resource| place(&resource))
-            .map(|place| (place.clone(), json!({"serverRelativeURL": format!("/openapi/v3/{place}")})))
-            .collect();
+        // The documents are the same for as long as the program is, and clients may keep them that long.
+        let hash = hash(&format!("{}{}", info(), Value::Object(schemas(""))));
+        let url = |place: &str| format!("/openapi/v3/{place}?hash={hash}");
+        let paths: Map<String, Value> =
+            ALL.iter().map(|resource| place(&resource)).map(|place| (place.clone(), json!({"serverRelativeURL": url(&place)}))).collect();
         return Ok(json!({"paths": paths}));
     }
     let here: Vec<&Resource> = ALL.iter().filter(|resource| place(resource) == rest).copied().collect();
@@ -117,6 +141,12 @@ pub(crate) fn v3(rest: &str) -> Result<Value> {
     let schemas = schemas("#/components/schemas/");
     let paths: Map<String, Value> = here.iter().map(|resource| (path(resource), operations_v3(resource))).collect();
     Ok(json!({"openapi": "3.0.0", "info": info(), "paths": paths, "components": {"schemas": schemas}}))
+}
+
+/// A number that differs where texts do, in hexadecimal digits.
+fn hash(text: &str) -> String {
+    let sum = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    format!("{sum:016X}")
 }
 
 fn operations_v3(resource: &Resource) -> Value {

@@ -7,6 +7,7 @@ mod metadata;
 mod patch;
 mod read;
 mod scale;
+mod token;
 mod update;
 mod watch;
 
@@ -19,11 +20,12 @@ use super::resource::Resource;
 use super::store::{Store, Stored};
 
 pub(crate) use create::{bind, create, create_in};
-pub(crate) use delete::{DeleteOptions, delete, delete_collection, delete_in, finish_if_done};
-pub(crate) use list::{ListOptions, Listed, Pages, list};
+pub(crate) use delete::{DeleteOptions, delete, delete_collection, delete_in, put_or_finish};
+pub(crate) use list::{ListOptions, Listed, list};
 pub(crate) use patch::patch;
 pub(crate) use read::get;
 pub(crate) use scale::scale_of;
+pub(crate) use token::request_token;
 pub(crate) use update::{Part, update};
 pub(crate) use watch::{Render, WatchOptions, Watcher};
 
@@ -31,7 +33,6 @@ pub(crate) use watch::{Render, WatchOptions, Watcher};
 pub(crate) struct Api {
     pub(crate) store: Store,
     pub(crate) ranges: Arc<Ranges>,
-    pub(crate) pages: Pages,
 }
 
 /// What an operation answers with.

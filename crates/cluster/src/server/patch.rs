@@ -9,6 +9,8 @@ use serde_json::Value;
 use super::document::read_json;
 use super::status::{Failure, Result};
 
+pub(crate) use strategic::merging;
+
 /// A change to a document.
 #[derive(Clone, Debug)]
 pub(crate) enum Patch {
@@ -31,10 +33,7 @@ impl Patch {
                 return Err(Failure::unsupported_media_type(message));
             }
             "application/json-patch+json" | "application/merge-patch+json" | "application/strategic-merge-patch+json" => {}
-            _ => {
-                let message = format!("the body of the request was in an unknown format - accepted media types include: {accepted}");
-                return Err(Failure::unsupported_media_type(message));
-            }
+            _ => return Err(Failure::unsupported_patch()),
         }
         let (patch, _) = read_json(bytes).map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
         match form {

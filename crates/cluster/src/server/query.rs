@@ -16,26 +16,22 @@ impl Query {
         Self(pairs.collect())
     }
 
-    /// Options that are decoded already.
-    pub(crate) fn from_pairs<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
-        Self(pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
-    }
-
     /// The first value of an option, or an empty one.
     pub(crate) fn get(&self, key: &str) -> &str {
         self.0.iter().find(|(name, _)| name == key).map_or("", |(_, value)| value)
     }
 
-    /// Whether an option is on.
+    /// Whether an option is on. As in the original, anything but these two words is, even nothing.
     pub(crate) fn is_set(&self, key: &str) -> bool {
-        matches!(self.get(key), "true" | "1" | "True" | "TRUE" | "t" | "T")
+        let value = self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str());
+        value.is_some_and(|value| !value.eq_ignore_ascii_case("false") && value != "0")
     }
 
     /// A number, if the option is there.
     pub(crate) fn number(&self, key: &str) -> Result<Option<i64>> {
         match self.get(key) {
             "" => Ok(None),
-            text => text.parse().map(Some).map_err(|_| Failure::bad_request(format!("{key}: {text:?} is not a number"))),
+            text => text.parse().map(Some).map_err(|_| Failure::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))),
         }
     }
 
@@ -43,22 +39,27 @@ impl Query {
     pub(crate) fn revision(&self, key: &str) -> Result<Option<u64>> {
         match self.get(key) {
             "" => Ok(None),
-            text => text.parse().map(Some).map_err(|_| Failure::bad_request(format!("invalid resource version {text:?}"))),
+            text => text.parse().map(Some).map_err(|_| Failure::bad_request(no_revision(key, text))),
         }
     }
 
-    /// Whether nothing is to happen really.
-    pub(crate) fn is_dry_run(&self) -> Result<bool> {
+    /// Whether nothing is to happen really. `kind` is what the options of this request are called.
+    pub(crate) fn is_dry_run(&self, kind: &str) -> Result<bool> {
         match self.get("dryRun") {
             "" => Ok(false),
             "All" => Ok(true),
             other => {
                 let mut errors = Errors::default();
                 errors.one_of("dryRun", &vec![other].into(), &["All"]);
-                Err(Failure::invalid_option("CreateOptions", &errors))
+                Err(Failure::invalid_option(kind, &errors))
             }
         }
     }
+}
+
+/// What is said of a resource version that is no number.
+pub(crate) fn no_revision(key: &str, text: &str) -> String {
+    format!("{key}: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax")
 }
 
 /// Undoes percent encoding. What is no encoding stays as it is.

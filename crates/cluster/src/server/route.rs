@@ -33,6 +33,10 @@ pub(crate) enum Route {
     /// `/openapi/v3`, or what follows it.
     OpenApiV3(String),
     Object(Target),
+    /// The older paths by which objects are watched.
+    Watch(Target),
+    /// Where clients ask what they may do.
+    AccessReview,
     /// A group and version that are there, and something in them that is not.
     Nowhere,
     NoPage,
@@ -50,20 +54,31 @@ pub(crate) fn route(path: &str) -> Route {
         ["openapi", "v3", rest @ ..] => Route::OpenApiV3(rest.join("/")),
         ["api"] => Route::CoreVersions,
         ["apis"] => Route::Groups,
-        ["api", version, ..] if !is_known("", version) => Route::NoPage,
-        ["apis", group] if !is_known(group, "v1") => Route::NoPage,
-        ["apis", group, version, ..] if !is_known(group, version) => Route::NoPage,
+        ["apis", group, ..] if !is_known(group, "v1") => Route::NoPage,
+        ["api", version, ..] if !is_known("", version) => Route::Nowhere,
+        ["apis", group, version, ..] if !is_known(group, version) => Route::Nowhere,
         ["api", version] => Route::Resources(String::new(), (*version).to_owned()),
         ["apis", group] => Route::Group((*group).to_owned()),
         ["apis", group, version] => Route::Resources((*group).to_owned(), (*version).to_owned()),
+        ["apis", "authorization.k8s.io", "v1", "selfsubjectaccessreviews"] => Route::AccessReview,
+        ["api", version, "watch", rest @ ..] => watched(object("", version, rest)),
+        ["apis", group, version, "watch", rest @ ..] => watched(object(group, version, rest)),
         ["api", version, rest @ ..] => object("", version, rest),
         ["apis", group, version, rest @ ..] => object(group, version, rest),
         _ => Route::NoPage,
     }
 }
 
+fn watched(route: Route) -> Route {
+    match route {
+        Route::Object(target) if target.subresource.is_none() => Route::Watch(target),
+        _ => Route::Nowhere,
+    }
+}
+
 fn is_known(group: &str, version: &str) -> bool {
-    resource::ALL.iter().any(|resource| resource.group == group && resource.version == version)
+    (group, version) == ("authorization.k8s.io", "v1")
+        || resource::ALL.iter().any(|resource| resource.group == group && resource.version == version)
 }
 
 fn object(group: &str, version: &str, parts: &[&str]) -> Route {
@@ -117,6 +132,8 @@ mod tests {
         assert_eq!(shown("/api/v1/pods/x"), "Nowhere");
         assert_eq!(shown("/api/v1/namespaces/a/nodes"), "Nowhere");
         assert_eq!(shown("/api/v1/nodes/n%2F1"), "nodes - n/1 -");
-        assert_eq!(shown("/apis/apps/v1beta1/deployments"), "NoPage");
+        assert_eq!(shown("/apis/apps/v1beta1/deployments"), "Nowhere");
+        assert_eq!(shown("/apis/none/v1/deployments"), "NoPage");
+        assert!(matches!(route("/api/v1/watch/namespaces/a/pods/x"), Route::Watch(target) if target.name.as_deref() == Some("x")));
     }
 }

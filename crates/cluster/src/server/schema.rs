@@ -16,7 +16,7 @@ use std::sync::LazyLock;
 
 use super::resource::{Resource, stored_as};
 
-pub(crate) use conform::{conform, unknown};
+pub(crate) use conform::{conform, kind_of, unknown};
 pub(crate) use original::as_original;
 pub(crate) use settle::settle;
 

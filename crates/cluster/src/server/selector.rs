@@ -1,5 +1,7 @@
 //! Selectors: which objects of a list or a watch a client wants.
 
+mod parser;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -7,10 +9,11 @@ use serde_json::Value;
 
 use super::document::{list, text, texts};
 use super::field::Errors;
-use super::name::{label_value, qualified};
+use super::name::label_value;
 use super::resource::Resource;
 use super::status::{Failure, Result};
 use super::store::Stored;
+use parser::Parser;
 
 /// What a requirement asks of a label.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,8 +56,7 @@ impl LabelSelector {
     /// Reads the form of URLs, such as `app=web,tier in (a,b),!old`.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let parser = Parser { rest: text.trim() };
-        let refused = |cause: String| Failure::bad_request(format!("unable to parse requirement: {cause}"));
-        parser.requirements().map(Self).map_err(refused)
+        parser.requirements().map(Self).map_err(Failure::bad_request)
     }
 
     /// The selector of a document, with `matchLabels` and `matchExpressions`. What cannot be read selects nothing.
@@ -145,111 +147,6 @@ impl fmt::Display for LabelSelector {
     }
 }
 
-/// The rest of a selector that is being read.
-struct Parser<'a> {
-    rest: &'a str,
-}
-
-impl<'a> Parser<'a> {
-    fn requirements(mut self) -> Result<Vec<Requirement>, String> {
-        let mut all = Vec::new();
-        if self.rest.is_empty() {
-            return Ok(all);
-        }
-        loop {
-            all.push(self.requirement()?);
-            match self.eat(",") {
-                true if self.rest.is_empty() => return Err("found '', expected: identifier after ','".into()),
-                true => {}
-                false if self.rest.is_empty() => return Ok(all),
-                false => return Err(format!("found '{}', expected: ',' or 'end of string'", self.rest)),
-            }
-        }
-    }
-
-    fn eat(&mut self, token: &str) -> bool {
-        match self.rest.trim_start().strip_prefix(token) {
-            Some(rest) => {
-                self.rest = rest.trim_start();
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// The next word, up to white space or a sign.
-    fn word(&mut self) -> &'a str {
-        let text = self.rest.trim_start();
-        let end = text.find(|character: char| character.is_whitespace() || "=!(),<>".contains(character)).unwrap_or(text.len());
-        let (word, rest) = text.split_at(end);
-        self.rest = rest.trim_start();
-        word
-    }
-
-    fn requirement(&mut self) -> Result<Requirement, String> {
-        let absent = self.eat("!");
-        let key = self.word().to_owned();
-        if key.is_empty() {
-            return Err(format!("found '{}', expected: identifier", self.rest));
-        }
-        if let Some(cause) = qualified(&key) {
-            return Err(format!("<nil>: Invalid value: {key:?}: {cause}"));
-        }
-        if absent {
-            return Ok(Requirement { key, operator: Operator::DoesNotExist, values: Vec::new() });
-        }
-        let (operator, values) = self.condition()?;
-        Ok(Requirement { key, operator, values })
-    }
-
-    fn condition(&mut self) -> Result<(Operator, Vec<String>), String> {
-        if self.rest.is_empty() || self.rest.starts_with(',') {
-            return Ok((Operator::Exists, Vec::new()));
-        }
-        for (sign, operator) in [("==", Operator::In), ("=", Operator::In), ("!=", Operator::NotIn)] {
-            if self.eat(sign) {
-                return Ok((operator, vec![self.value()?]));
-            }
-        }
-        for (sign, operator) in [(">", Operator::GreaterThan), ("<", Operator::LessThan)] {
-            if self.eat(sign) {
-                let value = self.value()?;
-                value.parse::<i64>().map_err(|_| format!("{value:?}: for 'Gt', 'Lt' operators, the value must be an integer"))?;
-                return Ok((operator, vec![value]));
-            }
-        }
-        match self.word() {
-            "in" => Ok((Operator::In, self.values()?)),
-            "notin" => Ok((Operator::NotIn, self.values()?)),
-            other => Err(format!("found '{other}', expected: in, notin, =, ==, !=, gt, lt")),
-        }
-    }
-
-    fn value(&mut self) -> Result<String, String> {
-        let value = self.word().to_owned();
-        match label_value(&value) {
-            Some(cause) => Err(format!("values[0][{value}]: Invalid value: {value:?}: {cause}")),
-            None => Ok(value),
-        }
-    }
-
-    fn values(&mut self) -> Result<Vec<String>, String> {
-        if !self.eat("(") {
-            return Err(format!("found '{}', expected: '('", self.rest));
-        }
-        let mut values = Vec::new();
-        loop {
-            values.push(self.value()?);
-            if self.eat(")") {
-                return Ok(values);
-            }
-            if !self.eat(",") {
-                return Err(format!("found '{}', expected: ',' or ')'", self.rest));
-            }
-        }
-    }
-}
-
 /// A selector of fields: some must have a value, some must not.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct FieldSelector(Vec<(String, bool, String)>);
@@ -263,12 +160,11 @@ impl FieldSelector {
                 split_term(&term).ok_or_else(|| Failure::bad_request(format!("invalid selector: '{text}'; can't understand '{term}'")))?;
             let known = field == "metadata.name" || (field == "metadata.namespace" && resource.namespaced);
             if !known && !resource.field_names.contains(&field) {
-                let message = format!(
-                    "Unable to find \"{}, Resource={}\" that match label selector \"\", field selector {text:?}: field label not supported: {field}",
-                    resource.api_version(),
-                    resource.plural
-                );
-                return Err(Failure::bad_request(message));
+                // Kinds that have no fields of their own say what all have.
+                return Err(Failure::bad_request(match resource.field_names.is_empty() {
+                    true => format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""),
+                    false => format!("field label not supported: {field}"),
+                }));
             }
             terms.push((field.to_owned(), equal, value));
         }

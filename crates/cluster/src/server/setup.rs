@@ -13,6 +13,7 @@ use super::store::{Draft, Key};
 pub(crate) async fn prepare(api: &Api, address: SocketAddr, service_address: IpAddr) -> Result<()> {
     let ranges = api.ranges.clone();
     let operation = move |draft: &mut Draft| {
+        let is_new = draft.state.revision() == 0;
         let mut ensure = |resource: &'static Resource, namespace: &str, document: Value| {
             let name = document["metadata"]["name"].as_str().unwrap_or_default();
             match draft.state.get(&Key::new(resource, namespace, name)) {
@@ -23,7 +24,12 @@ pub(crate) async fn prepare(api: &Api, address: SocketAddr, service_address: IpA
         for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
             ensure(&NAMESPACES, "", json!({"metadata": {"name": name}}))?;
         }
-        ensure(&SERVICES, "default", kubernetes(address, service_address))
+        ensure(&SERVICES, "default", kubernetes(address, service_address))?;
+        if is_new {
+            // What every cluster begins with is not something that happened to it.
+            draft.forget_past();
+        }
+        Ok(())
     };
     api.store.change(operation).await?;
     api.store.change(move |draft| point_at(draft, address)).await

@@ -16,6 +16,9 @@ pub(crate) struct Failure {
     pub(crate) details: Value,
 }
 
+/// The forms in which documents are taken and given.
+pub(crate) const FORMS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
 /// The result of an operation.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
@@ -52,19 +55,27 @@ impl Failure {
     }
 
     pub(crate) fn invalid(resource: &Resource, name: &str, errors: &[FieldError]) -> Self {
-        let texts: Vec<String> = errors.iter().map(FieldError::to_string).collect();
-        let list = match texts.as_slice() {
-            [one] => one.clone(),
-            many => format!("[{}]", many.join(", ")),
+        Self::invalid_kind(resource.group, resource.kind, name, errors)
+    }
+
+    /// The same about a document that is of no resource of ours.
+    pub(crate) fn invalid_kind(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
+        let subject = match group {
+            "" => kind.to_owned(),
+            group => format!("{kind}.{group}"),
         };
-        let kind = match resource.group {
-            "" => resource.kind.to_owned(),
-            group => format!("{}.{group}", resource.kind),
-        };
-        let causes: Vec<Value> = errors.iter().map(FieldError::cause).collect();
-        let mut details = details(name, resource.group, resource.kind);
-        details["causes"] = causes.into();
-        Self { code: 422, reason: "Invalid", message: format!("{kind} {name:?} is invalid: {list}"), details }
+        let mut details = details(name, group, kind);
+        details["causes"] = errors.iter().map(FieldError::cause).collect();
+        Self { code: 422, reason: "Invalid", message: format!("{subject} {name:?} is invalid: {}", joined(errors)), details }
+    }
+
+    /// A patch that leaves a document with a value of the wrong type. The original names no object here.
+    pub(crate) fn invalid_patch(patched: &str, cause: &str) -> Self {
+        let mut errors = Errors::default();
+        errors.invalid("patch", patched, cause);
+        let causes: Vec<Value> = errors.0.iter().map(FieldError::cause).collect();
+        let message = format!(" \"\" is invalid: {}", joined(&errors.0));
+        Self { details: json!({"causes": causes}), ..Self::plain(422, "Invalid", message) }
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
@@ -73,9 +84,8 @@ impl Failure {
 
     /// An option of a request that makes no sense.
     pub(crate) fn invalid_option(kind: &str, errors: &Errors) -> Self {
-        let texts: Vec<String> = errors.0.iter().map(FieldError::to_string).collect();
         let causes: Vec<Value> = errors.0.iter().map(FieldError::cause).collect();
-        let message = format!("{kind}.meta.k8s.io \"\" is invalid: {}", texts.join(", "));
+        let message = format!("{kind}.meta.k8s.io \"\" is invalid: {}", joined(&errors.0));
         Self { details: json!({"group": "meta.k8s.io", "kind": kind, "causes": causes}), ..Self::plain(422, "Invalid", message) }
     }
 
@@ -86,7 +96,7 @@ impl Failure {
 
     /// A resource version that is not known so far.
     pub(crate) fn too_large_version(asked: u64, current: u64) -> Self {
-        let message = format!("Too large resource version: {asked}, current: {current}");
+        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
         let causes = json!([{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]);
         Self { details: json!({"causes": causes, "retryAfterSeconds": 1}), ..Self::plain(504, "Timeout", message) }
     }
@@ -105,12 +115,19 @@ impl Failure {
         Self::plain(415, "UnsupportedMediaType", message)
     }
 
+    /// A patch in a form that nobody knows. The original refuses it before it looks at what is asked.
+    pub(crate) fn unsupported_patch() -> Self {
+        Self { details: json!({}), ..Self::unsupported_media_type("415: Unsupported Media Type") }
+    }
+
+    /// A media type that is served, in a shape that is not.
+    pub(crate) fn unknown_shape() -> Self {
+        Self::plain(406, "NotAcceptable", format!("only the following media types are accepted: {FORMS}"))
+    }
+
+    /// A media type that is not served.
     pub(crate) fn not_acceptable() -> Self {
-        Self::plain(
-            406,
-            "NotAcceptable",
-            "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf",
-        )
+        Self::plain(406, "NotAcceptable", format!("406: Not Acceptable\n\nAvailable representations: {FORMS}"))
     }
 
     pub(crate) fn too_large(message: impl Into<String>) -> Self {
@@ -125,6 +142,11 @@ impl Failure {
         Self::plain(500, "InternalError", message)
     }
 
+    /// A mistake of the caller that the original takes for a fault of its own. Its errors of this kind have no reason.
+    pub(crate) fn unreasoned(message: impl Into<String>) -> Self {
+        Self::plain(500, "", message)
+    }
+
     /// The store cannot be written just now.
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
         Self::plain(503, "ServiceUnavailable", message)
@@ -134,13 +156,25 @@ impl Failure {
     pub(crate) fn to_value(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.message, "reason": self.reason,
+            "message": self.message,
         });
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.into();
+        }
         if !self.details.is_null() {
             status["details"] = self.details.clone();
         }
         status["code"] = self.code.into();
         status
+    }
+}
+
+/// Mistakes as a message lists them.
+fn joined(errors: &[FieldError]) -> String {
+    let texts: Vec<String> = errors.iter().map(FieldError::to_string).collect();
+    match texts.as_slice() {
+        [one] => one.clone(),
+        many => format!("[{}]", many.join(", ")),
     }
 }
 

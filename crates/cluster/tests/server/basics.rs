@@ -48,7 +48,7 @@ async fn who_shows_nothing_is_refused() {
     assert_eq!(server.get(MAPS).await.0, 200);
     assert_eq!(server.get("/version").await.1["major"], "1");
     use std::os::unix::fs::PermissionsExt;
-    for name in ["kubeconfig", "token", "ca.key", "admin.key", "api.journal"] {
+    for name in ["kubeconfig", "token", "ca.key", "admin.key", "service-accounts.key", "api.journal"] {
         let mode = std::fs::metadata(directory.path().join(name)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }
@@ -96,6 +96,34 @@ async fn everything_and_its_history_is_there_after_a_restart() {
     assert!(version(&after) >= version(&before));
     let mut watch = server.watch(&format!("{MAPS}?watch=true&resourceVersion={}", version(&first))).await;
     assert_eq!([watch.short().await, watch.short().await, watch.short().await], ["ADDED b", "ADDED c", "DELETED b"]);
+    let (_, past) = server.get(&format!("{MAPS}?resourceVersionMatch=Exact&resourceVersion={}", version(&first))).await;
+    assert_eq!(past["items"], json!([untyped(first)]));
+    let mut early = server.watch("/api/v1/namespaces?watch=true&resourceVersion=1").await;
+    assert_eq!(early.next().await.unwrap()["object"]["code"], 410, "what every cluster begins with is no history");
+    server.stop().await;
+}
+
+/// A document as it stands in a list.
+fn untyped(mut document: Value) -> Value {
+    document.as_object_mut().unwrap().retain(|key, _| key != "kind" && key != "apiVersion");
+    document
+}
+
+#[tokio::test]
+async fn a_service_account_gets_in_for_as_long_as_it_exists() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut server = Subject::start(directory.path()).await;
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    server.post(accounts, &json!({"metadata": {"name": "one"}})).await;
+    let (code, made) = server.post(&format!("{accounts}/one/token"), &json!({"spec": {"expirationSeconds": 600}})).await;
+    assert_eq!(code, 201, "{made}");
+    assert_eq!(server.post(&format!("{accounts}/one/token"), &json!({"spec": {"expirationSeconds": 60}})).await.0, 422);
+    assert_eq!(server.post(&format!("{accounts}/two/token"), &json!({})).await.0, 404);
+    let own = std::mem::replace(&mut server.token, made["status"]["token"].as_str().unwrap().to_owned());
+    assert_eq!(server.get(MAPS).await.0, 200);
+    server.delete(&format!("{accounts}/one")).await;
+    assert_eq!(server.get(MAPS).await.0, 401);
+    server.token = own;
     server.stop().await;
 }
 

@@ -98,7 +98,7 @@ async fn answers_come_in_the_form_asked_for() {
     assert_eq!((table["kind"].as_str(), &table["rows"][0]["cells"][1]), (Some("Table"), &json!("0/1")));
     assert_eq!(table["rows"][0]["object"]["kind"], "PartialObjectMetadata");
     let (_, yaml) = server.ask("GET", &format!("{SPACE}/pods/a"), &accept("application/yaml"), "").await;
-    assert!(yaml.as_str().unwrap().starts_with("kind: Pod\n"), "{yaml}");
+    assert!(yaml.as_str().unwrap().starts_with("apiVersion: v1\nkind: Pod\n"), "{yaml}");
     let body = "kind: ConfigMap\napiVersion: v1\nmetadata:\n  generateName: y-\ndata:\n  a: b\n";
     let (code, made) = server.ask("POST", &format!("{SPACE}/configmaps"), &[("content-type", "application/yaml")], body).await;
     assert!(code == 201 && made["metadata"]["name"].as_str().unwrap().starts_with("y-"), "{made}");

@@ -154,7 +154,9 @@ fn scale(draft: &mut Draft, set: &Set, replicas: i64, deployment: &Value) -> Res
         metadata(&mut document).insert("generation".into(), generation.into());
     }
     let annotations = metadata(&mut document).entry("annotations").or_insert_with(|| json!({}));
-    crate::server::document::as_map(annotations).insert("deployment.kubernetes.io/desired-replicas".into(), desired.to_string().into());
+    let annotations = crate::server::document::as_map(annotations);
+    annotations.insert("deployment.kubernetes.io/desired-replicas".into(), desired.to_string().into());
+    annotations.insert("deployment.kubernetes.io/max-replicas".into(), rollout::most(deployment).to_string().into());
     draft.put(&REPLICA_SETS, &stored.key, document).map(drop)
 }
 

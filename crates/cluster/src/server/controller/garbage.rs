@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::Controller;
 use crate::server::allocation::Ranges;
 use crate::server::document::{list, metadata, text};
-use crate::server::operation::{DeleteOptions, delete_in, finish_if_done};
+use crate::server::operation::{DeleteOptions, delete_in, put_or_finish};
 use crate::server::resource::{self, Resource};
 use crate::server::status::Result;
 use crate::server::store::{Draft, Event, Key, State, Stored};
@@ -104,7 +104,7 @@ fn delete_dependents(draft: &mut Draft, owner: &Stored) -> Result<bool> {
     Ok(dependents(draft, owner).iter().any(blocks))
 }
 
-fn drop_finalizer(draft: &mut Draft, resource: &Resource, stored: &Stored, finalizer: &str) -> Result<()> {
+fn drop_finalizer(draft: &mut Draft, resource: &Resource, stored: &Arc<Stored>, finalizer: &str) -> Result<()> {
     let mut document = stored.document();
     if let Some(Value::Array(finalizers)) = metadata(&mut document).get_mut("finalizers") {
         finalizers.retain(|present| present != finalizer);
@@ -112,9 +112,7 @@ fn drop_finalizer(draft: &mut Draft, resource: &Resource, stored: &Stored, final
             metadata(&mut document).shift_remove("finalizers");
         }
     }
-    let stored = draft.put(resource, &stored.key, document)?;
-    finish_if_done(draft, resource, &stored);
-    Ok(())
+    put_or_finish(draft, resource, stored, document).map(drop)
 }
 
 /// Deletes an object all of whose owners are gone. An owner of a kind that is not known here counts as present.

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
@@ -9,7 +10,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::Response;
 use hyper::body::Frame;
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY, WARNING};
 use serde_json::{Value, json};
 
 use super::Call;
@@ -42,10 +43,29 @@ pub(super) fn no_page() -> Response<Payload> {
 }
 
 /// A document as JSON or YAML.
-pub(super) fn document(code: u16, document: &Value, is_yaml: bool) -> Response<Payload> {
-    match is_yaml {
-        true => response(code, "application/yaml", serde_norway::to_string(document).unwrap_or_default()),
+pub(super) fn document(code: u16, document: &Value, call: &Call) -> Response<Payload> {
+    match call.accept.is_yaml {
+        true => response(code, "application/yaml", serde_norway::to_string(&sorted(document)).unwrap_or_default()),
+        false if is_pretty(call) => response(code, "application/json", format!("{document:#}\n")),
         false => response(code, "application/json", document.to_string()),
+    }
+}
+
+/// Whether JSON is for people to read.
+fn is_pretty(call: &Call) -> bool {
+    !call.query.get("pretty").is_empty() && call.query.is_set("pretty")
+}
+
+/// A document with its keys in order, as the original writes YAML.
+fn sorted(document: &Value) -> Value {
+    match document {
+        Value::Object(map) => {
+            let mut entries: Vec<(String, Value)> = map.iter().map(|(key, value)| (key.clone(), sorted(value))).collect();
+            entries.sort_by(|a, b| a.0.cmp(&b.0));
+            Value::Object(entries.into_iter().collect())
+        }
+        Value::Array(list) => list.iter().map(sorted).collect(),
+        plain => plain.clone(),
     }
 }
 
@@ -55,12 +75,18 @@ pub(super) fn aggregated_discovery(document: &Value, version: &str) -> Response<
         "v2beta1" => "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
         _ => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
     };
-    response(200, media_type, document.to_string())
+    varying(response(200, media_type, document.to_string()))
+}
+
+/// Marks an answer whose form depends on what the client accepts, for caches to tell apart.
+pub(super) fn varying(mut response: Response<Payload>) -> Response<Payload> {
+    response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+    response
 }
 
 /// A refusal.
 pub(super) fn failure(failure: &Failure) -> Response<Payload> {
-    let mut response = document(failure.code, &failure.to_value(), false);
+    let mut response = response(failure.code, "application/json", failure.to_value().to_string());
     if matches!(failure.code, 429 | 503 | 504) {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }
@@ -80,23 +106,22 @@ pub(super) fn warn(mut response: Response<Payload>, warnings: &[String]) -> Resp
 
 /// The answer of an operation.
 pub(super) fn answer(resource: &Resource, answer: Answer, call: &Call) -> Response<Payload> {
-    let is_yaml = call.accept.is_yaml;
-    let is_stored_form = !is_yaml && resource.view.is_none();
+    let is_stored_form = !call.accept.is_yaml && !is_pretty(call) && resource.view.is_none();
     match (answer, call.accept.shape) {
-        (Answer::Document(code, value), _) => document(code, &value, is_yaml),
+        (Answer::Document(code, value), _) => document(code, &value, call),
         (Answer::Object(code, stored), Shape::Plain) if is_stored_form => {
             let rest = stored.bytes.get(1..).unwrap_or_default();
             response(code, "application/json", [resource.opening().as_bytes(), rest].concat())
         }
-        (Answer::Object(code, stored), Shape::Plain) => document(code, &shown(resource, &stored), is_yaml),
-        (Answer::Object(code, stored), Shape::Metadata) => document(code, &table::partial(&stored.document()["metadata"]), is_yaml),
+        (Answer::Object(code, stored), Shape::Plain) => document(code, &shown(resource, &stored), call),
+        (Answer::Object(code, stored), Shape::Metadata) => document(code, &table::partial(&stored.document()["metadata"]), call),
         (Answer::Object(code, stored), Shape::Table) => {
             let mut table = table::empty(resource, &call.accept.shape_version, &stored.revision.to_string());
             table["rows"] = json!([table::row(resource, &stored, include(call))]);
-            document(code, &table, is_yaml)
+            document(code, &table, call)
         }
         (Answer::List(list), Shape::Plain) if is_stored_form => response(200, "application/json", plain_list(resource, &list)),
-        (Answer::List(list), shape) => document(200, &shaped_list(resource, &list, shape, call), is_yaml),
+        (Answer::List(list), shape) => document(200, &shaped_list(resource, &list, shape, call), call),
     }
 }
 
@@ -158,11 +183,18 @@ pub(super) fn renderer(call: &Call) -> Option<Render> {
     match call.accept.shape {
         Shape::Plain => None,
         Shape::Metadata => Some(Arc::new(|_: &Resource, stored: &Stored| table::partial(&stored.document()["metadata"]))),
-        Shape::Table => Some(Arc::new(move |resource: &Resource, stored: &Stored| {
-            let mut table = table::empty(resource, &version, &stored.revision.to_string());
-            table["rows"] = json!([table::row(resource, stored, include)]);
-            table
-        })),
+        Shape::Table => {
+            // The client has the columns once it has seen one table.
+            let has_columns = AtomicBool::new(false);
+            Some(Arc::new(move |resource: &Resource, stored: &Stored| {
+                let mut table = table::empty(resource, &version, &stored.revision.to_string());
+                table["rows"] = json!([table::row(resource, stored, include)]);
+                if has_columns.swap(true, Ordering::Relaxed) {
+                    table["columnDefinitions"] = Value::Null;
+                }
+                table
+            }))
+        }
     }
 }
 

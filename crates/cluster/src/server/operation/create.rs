@@ -19,13 +19,13 @@ use crate::server::store::{Draft, Key, Stored, put_off};
 /// Creates an object from what a client sent.
 pub(crate) async fn create(api: &Api, target: &Target, query: &Query, mut body: Body) -> Result<Answer> {
     let resource = target.resource;
-    let dry_run = query.is_dry_run()?;
+    let dry_run = query.is_dry_run("CreateOptions")?;
     body::check(resource, &mut body.document)?;
     let mut document = body.document;
     let namespace = target.namespace.clone().unwrap_or_default();
     settle_namespace(resource, &mut document, &namespace)?;
     if !text(&document, "/metadata/resourceVersion").is_empty() {
-        return Err(Failure::internal("resourceVersion should not be set on objects to be created"));
+        return Err(Failure::unreasoned("resourceVersion should not be set on objects to be created"));
     }
     if let Some(view) = resource.view {
         (view.inward)(&mut document);
@@ -119,9 +119,17 @@ fn require_namespace(draft: &Draft, resource: &Resource, namespace: &str, name: 
     }
 }
 
+/// The conflict is one of the binding, not of the pod.
+fn already_bound(name: &str, node: &str) -> Failure {
+    let mut failure = Failure::conflict(&PODS, name, "");
+    failure.message = format!("Operation cannot be fulfilled on pods/binding {name:?}: pod {name} is already assigned to node {node:?}");
+    failure.details["kind"] = "pods/binding".into();
+    failure
+}
+
 /// Binds a pod to a node, as schedulers do.
 pub(crate) async fn bind(api: &Api, target: &Target, query: &Query, body: Body) -> Result<Answer> {
-    let dry_run = query.is_dry_run()?;
+    let dry_run = query.is_dry_run("CreateOptions")?;
     let node = text(&body.document, "/target/name").to_owned();
     let key = Key::new(&PODS, target.namespace.as_deref().unwrap_or_default(), target.name.as_deref().unwrap_or_default());
     if node.is_empty() {
@@ -134,7 +142,7 @@ pub(crate) async fn bind(api: &Api, target: &Target, query: &Query, body: Body) 
         let mut document = stored.document();
         let current = text(&document, "/spec/nodeName").to_owned();
         if !current.is_empty() {
-            return Err(Failure::conflict(&PODS, &key.name, &format!("pod {} is already assigned to node {current:?}", key.name)));
+            return Err(already_bound(&key.name, &current));
         }
         child(&mut document, "spec").insert("nodeName".into(), node.into());
         let scheduled = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now()});

@@ -32,35 +32,47 @@ pub(crate) struct DeleteOptions {
 impl DeleteOptions {
     /// Reads the options from the URL and from the document in the body, which wins.
     pub(crate) fn read(query: &Query, body: &Value) -> Result<Self> {
-        let grace = number(body, "/gracePeriodSeconds").or(query.number("gracePeriodSeconds")?);
-        if grace.is_some_and(|grace| grace < 0) {
-            return Err(Failure::bad_request("gracePeriodSeconds: Invalid value: must be greater than or equal to 0"));
+        if !matches!(text(body, "/kind"), "" | "DeleteOptions") {
+            return Err(Failure::bad_request("decoded object cannot be converted to DeleteOptions"));
         }
-        let policy = match text(body, "/propagationPolicy") {
-            "" => query.get("propagationPolicy"),
-            policy => policy,
-        };
-        let orphan = body["orphanDependents"].as_bool().unwrap_or(query.is_set("orphanDependents"));
-        let propagation = match policy {
-            "" if orphan => Some("orphan"),
-            "Orphan" => Some("orphan"),
-            "Foreground" => Some("foregroundDeletion"),
-            "" | "Background" => None,
-            other => {
-                let mut errors = Errors::default();
-                errors.one_of("propagationPolicy", &other.into(), &["Background", "Foreground", "Orphan", "nil"]);
-                return Err(Failure::invalid_option("DeleteOptions", &errors));
-            }
-        };
+        let grace = number(body, "/gracePeriodSeconds").or(query.number("gracePeriodSeconds")?);
+        // Less than nothing is as little as there is.
+        let grace = grace.map(|grace| if grace < 0 { 1 } else { grace });
         let own = |path: &str| body.pointer(path).and_then(Value::as_str).map(str::to_owned);
         Ok(Self {
             grace_seconds: grace,
-            propagation,
+            propagation: read_propagation(query, body)?,
             uid: own("/preconditions/uid"),
             resource_version: own("/preconditions/resourceVersion"),
-            dry_run: query.is_dry_run()? || list(body, "/dryRun").iter().any(|item| item == "All"),
+            dry_run: query.is_dry_run("DeleteOptions")? || list(body, "/dryRun").iter().any(|item| item == "All"),
         })
     }
+}
+
+/// The finalizer of a propagation policy, which there is an older word for.
+fn read_propagation(query: &Query, body: &Value) -> Result<Option<&'static str>> {
+    let policy = match text(body, "/propagationPolicy") {
+        "" => query.get("propagationPolicy"),
+        policy => policy,
+    };
+    let orphan =
+        body["orphanDependents"].as_bool().or((!query.get("orphanDependents").is_empty()).then(|| query.is_set("orphanDependents")));
+    let mut errors = Errors::default();
+    if !policy.is_empty() {
+        if orphan.is_some() {
+            errors.invalid("propagationPolicy", policy, "orphanDependents and deletionPropagation cannot be both set");
+        }
+        errors.one_of("propagationPolicy", &policy.into(), &["Foreground", "Background", "Orphan", "nil"]);
+    }
+    if !errors.0.is_empty() {
+        return Err(Failure::invalid_option("DeleteOptions", &errors));
+    }
+    Ok(match policy {
+        "" if orphan == Some(true) => Some("orphan"),
+        "Orphan" => Some("orphan"),
+        "Foreground" => Some("foregroundDeletion"),
+        _ => None,
+    })
 }
 
 /// What deleting led to.
@@ -117,7 +129,15 @@ pub(crate) fn delete_in(draft: &mut Draft, resource: &Resource, stored: &Arc<Sto
     let grace = grace_seconds(resource, &document, options);
     let is_kept = !list(&document, "/metadata/finalizers").is_empty() || is_namespace_in_use(resource, &document);
     if grace == 0 && !is_kept {
-        return Ok(Deletion::Gone(draft.remove(resource, stored)));
+        let last = match std::ptr::eq(resource, &PODS) {
+            // A pod is marked even if it is not given any time, so its last state says so.
+            true => {
+                mark(resource, &mut document, grace);
+                draft.put(resource, &stored.key, document)?
+            }
+            false => stored.clone(),
+        };
+        return Ok(Deletion::Gone(draft.remove(resource, &last)));
     }
     mark(resource, &mut document, grace);
     Ok(Deletion::Marked(draft.put(resource, &stored.key, document)?))
@@ -188,14 +208,12 @@ fn mark(resource: &Resource, document: &mut Value, grace: i64) {
     }
 }
 
-/// Removes an object that was only waiting for its last finalizer.
-pub(crate) fn finish_if_done(draft: &mut Draft, resource: &Resource, stored: &Arc<Stored>) {
-    if !stored.is_deleting {
-        return;
-    }
-    let document = stored.document();
+/// Stores a changed object, or removes it if this was all that it waited for. Followers are then told of its end only.
+pub(crate) fn put_or_finish(draft: &mut Draft, resource: &Resource, stored: &Arc<Stored>, document: Value) -> Result<Arc<Stored>> {
     let is_running = number(&document, "/metadata/deletionGracePeriodSeconds").unwrap_or(0) > 0;
-    if list(&document, "/metadata/finalizers").is_empty() && !is_namespace_in_use(resource, &document) && !is_running {
-        draft.remove(resource, stored);
+    let is_kept = !list(&document, "/metadata/finalizers").is_empty() || is_namespace_in_use(resource, &document);
+    if !stored.is_deleting || is_running || is_kept {
+        return draft.put(resource, &stored.key, document);
     }
+    Ok(draft.finish(resource, stored, document))
 }

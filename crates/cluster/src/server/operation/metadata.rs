@@ -121,9 +121,14 @@ fn validate_owners(document: &Value, errors: &mut Errors) {
             }
         }
     }
-    let controllers = owners.iter().filter(|owner| owner["controller"] == Value::Bool(true)).count();
-    if controllers > 1 {
-        errors.invalid("metadata.ownerReferences", Value::from(owners.to_vec()), "Only one reference can have Controller set to true");
+    let mut controllers = owners
+        .iter()
+        .filter(|owner| owner["controller"] == Value::Bool(true))
+        .map(|owner| format!("{}/{}", text(owner, "/kind"), text(owner, "/name")));
+    let Some(first) = controllers.next() else { return };
+    for other in controllers {
+        let cause = format!("Only one reference can have Controller set to true. Found \"true\" in references for {first} and {other}");
+        errors.invalid("metadata.ownerReferences", Value::from(owners.to_vec()), cause);
     }
 }
 

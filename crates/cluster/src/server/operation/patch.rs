@@ -16,7 +16,7 @@ use crate::server::store::{Draft, Key, Stored, put_off};
 /// Applies a patch to a part of an object.
 pub(crate) async fn patch(api: &Api, target: &Target, part: Part, query: &Query, patch: Patch) -> Result<Answer> {
     let resource = target.resource;
-    let dry_run = query.is_dry_run()?;
+    let dry_run = query.is_dry_run("PatchOptions")?;
     let name = target.name.as_deref().unwrap_or_default();
     let key = Key::new(resource, target.namespace.as_deref().unwrap_or_default(), name);
     let ranges = api.ranges.clone();
@@ -42,13 +42,16 @@ fn patched(resource: &Resource, part: Part, stored: &Stored, patch: &Patch) -> R
     }
     let before = shown(resource, stored);
     let mut after = patch.apply(before.clone())?;
-    body::check(resource, &mut after)?;
-    for key in ["name", "namespace"] {
-        if before["metadata"][key] != after["metadata"][key] {
-            let name = |document: &Value| text(document, &format!("/metadata/{key}")).to_owned();
-            let message = format!("the {key} of the object ({}) does not match the {key} on the URL ({})", name(&after), name(&before));
-            return Err(Failure::bad_request(message));
-        }
+    body::check_type(resource, &after)?;
+    body::conform(resource, &mut after).map_err(|cause| Failure::invalid_patch(&after.to_string(), &cause))?;
+    let at = |document: &Value, key: &str| text(document, &format!("/metadata/{key}")).to_owned();
+    if at(&before, "namespace") != at(&after, "namespace") {
+        let message = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Failure::bad_request(message));
+    }
+    let (given, name) = (at(&after, "name"), at(&before, "name"));
+    if given != name {
+        return Err(Failure::bad_request(format!("the name of the object ({given}) does not match the name on the URL ({name})")));
     }
     if let Some(view) = resource.view {
         (view.inward)(&mut after);

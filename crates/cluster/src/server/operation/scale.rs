@@ -52,7 +52,7 @@ pub(super) fn set_in(
     if replicas < 0 {
         let mut errors = Errors::default();
         errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0");
-        return Err(Failure::invalid(resource, &key.name, &errors.0));
+        return Err(Failure::invalid_kind("autoscaling", "Scale", &key.name, &errors.0));
     }
     let mut document = draft.get(resource, key)?.document();
     let version = text(scale, "/metadata/resourceVersion").to_owned();

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::create::create_in;
 use super::create::settle_namespace;
-use super::delete::finish_if_done;
+use super::delete::put_or_finish;
 use super::scale;
 use super::{Answer, Api, metadata};
 use crate::server::allocation::{self, Ranges};
@@ -48,7 +49,7 @@ impl Part {
 /// Replaces an object by what a client sent.
 pub(crate) async fn update(api: &Api, target: &Target, part: Part, query: &Query, mut body: Body) -> Result<Answer> {
     let resource = target.resource;
-    let dry_run = query.is_dry_run()?;
+    let dry_run = query.is_dry_run("UpdateOptions")?;
     let name = target.name.clone().unwrap_or_default();
     let namespace = target.namespace.clone().unwrap_or_default();
     let key = Key::new(resource, &namespace, &name);
@@ -70,8 +71,36 @@ pub(crate) async fn update(api: &Api, target: &Target, part: Part, query: &Query
         (view.inward)(&mut document);
     }
     let ranges = api.ranges.clone();
-    let stored = api.store.change(move |draft| put_off(draft, dry_run, |draft| replace_in(draft, &ranges, resource, &key, part, document)));
-    Ok(Answer::Object(200, stored.await?))
+    let operation = move |draft: &mut Draft| {
+        let is_new = part == Part::Main && is_created_by_update(resource) && draft.state.get(&key).is_none();
+        match is_new {
+            // Whoever names a uid means an object that was there.
+            true if !text(&document, "/metadata/uid").is_empty() => Err(uid_conflict(resource, &key, text(&document, "/metadata/uid"), "")),
+            true => create_in(draft, &ranges, resource, document).map(|stored| (201, stored)),
+            false => replace_in(draft, &ranges, resource, &key, part, document).map(|stored| (200, stored)),
+        }
+    };
+    let (code, stored) = api.store.change(move |draft| put_off(draft, dry_run, operation)).await?;
+    Ok(Answer::Object(code, stored))
+}
+
+/// The kinds that need not be there to be replaced.
+fn is_created_by_update(resource: &Resource) -> bool {
+    matches!(resource.plural, "endpoints" | "events" | "leases" | "services")
+}
+
+/// Where the original would keep an object, which one of its messages tells.
+fn registry_key(resource: &Resource, key: &Key) -> String {
+    let place = match resource.plural {
+        "nodes" => "minions",
+        "services" => "services/specs",
+        "endpoints" => "services/endpoints",
+        plural => plural,
+    };
+    match resource.namespaced {
+        true => format!("/registry/{place}/{}/{}", key.namespace, key.name),
+        false => format!("/registry/{place}/{}", key.name),
+    }
 }
 
 /// Replaces a part of an object in a draft.
@@ -98,9 +127,16 @@ pub(crate) fn replace_in(
         allocation::allocate(draft, ranges, key, &mut document, Some(&old))?;
     }
     metadata::count_generation(resource, &mut document, &old);
-    let stored = draft.put(resource, key, document)?;
-    finish_if_done(draft, resource, &stored);
-    Ok(stored)
+    put_or_finish(draft, resource, &stored, document)
+}
+
+fn uid_conflict(resource: &Resource, key: &Key, given: &str, actual: &str) -> Failure {
+    let cause = format!(
+        "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: \
+         {given}, UID in object meta: {actual}",
+        registry_key(resource, key)
+    );
+    Failure::conflict(resource, &key.name, &cause)
 }
 
 /// What the client believes about the object must still be so.
@@ -108,8 +144,7 @@ fn check_preconditions(resource: &Resource, stored: &Stored, document: &Value) -
     let name = &stored.key.name;
     let uid = text(document, "/metadata/uid");
     if !uid.is_empty() && *uid != *stored.uid {
-        let cause = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", stored.uid);
-        return Err(Failure::conflict(resource, name, &cause));
+        return Err(uid_conflict(resource, &stored.key, uid, &stored.uid));
     }
     match text(document, "/metadata/resourceVersion") {
         "" if resource.plural == "leases" => {
@@ -122,11 +157,7 @@ fn check_preconditions(resource: &Resource, stored: &Stored, document: &Value) -
             Ok(revision) if revision == stored.revision => Ok(()),
             Ok(0) => Ok(()),
             Ok(_) => Err(Failure::modified(resource, name)),
-            Err(_) => {
-                let mut errors = Errors::default();
-                errors.invalid("metadata.resourceVersion", version, "must be a number");
-                Err(Failure::invalid(resource, name, &errors.0))
-            }
+            Err(_) => Err(Failure::unreasoned(format!("strconv.ParseUint: parsing {version:?}: invalid syntax"))),
         },
     }
 }
@@ -198,10 +229,11 @@ fn forbid_new_finalizers(document: &Value, old: &Value, errors: &mut Errors) {
         return;
     }
     let before = list(old, "/metadata/finalizers");
-    let added: Vec<Value> =
-        list(document, "/metadata/finalizers").iter().filter(|finalizer| !before.contains(finalizer)).cloned().collect();
+    let added = list(document, "/metadata/finalizers").iter().filter(|finalizer| !before.contains(finalizer));
+    let added: Vec<String> = added.map(Value::to_string).collect();
     if !added.is_empty() {
-        let cause = format!("no new finalizers can be added if the object is being deleted, found new finalizers {}", Value::from(added));
+        let list = added.join(", ");
+        let cause = format!("no new finalizers can be added if the object is being deleted, found new finalizers []string{{{list}}}");
         errors.forbidden("metadata.finalizers", cause);
     }
 }

@@ -11,9 +11,10 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::list::ListOptions;
+use super::list::read_selection;
 use super::shown;
-use crate::server::query::Query;
+use crate::server::field::Errors;
+use crate::server::query::{Query, no_revision};
 use crate::server::resource::Resource;
 use crate::server::route::Target;
 use crate::server::selector::Selection;
@@ -46,17 +47,17 @@ impl WatchOptions {
             "" => None,
             _ => Some(query.is_set("sendInitialEvents")),
         };
-        if initial_events.is_some() && query.get("resourceVersionMatch") != "NotOlderThan" {
-            let message = "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: sendInitialEvents requires setting \
-                 resourceVersionMatch to NotOlderThan";
-            return Err(Failure { code: 422, reason: "Invalid", message: message.into(), details: Value::Null });
-        }
-        let options = ListOptions::read(target, &without_match(query))?;
+        let selection = read_selection(target, query)?;
+        check_match(query, initial_events)?;
+        let revision = match query.get("resourceVersion") {
+            "" => None,
+            text => Some(text.parse().map_err(|_| Failure::unreasoned(no_revision("resourceVersion", text)))?),
+        };
         let seconds = query.number("timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
         Ok(Self {
-            selection: options.selection,
+            selection,
             namespace: target.namespace.clone(),
-            revision: query.revision("resourceVersion")?,
+            revision,
             bookmarks: query.is_set("allowWatchBookmarks"),
             initial_events,
             timeout: seconds.map_or(LONGEST, Duration::from_secs),
@@ -64,10 +65,27 @@ impl WatchOptions {
     }
 }
 
-/// The options that lists and watches read alike.
-fn without_match(query: &Query) -> Query {
-    let kept = ["labelSelector", "fieldSelector"].map(|key| (key, query.get(key)));
-    Query::from_pairs(kept.into_iter().filter(|(_, value)| !value.is_empty()))
+/// How a version is to be matched goes with initial events, and with nothing else.
+fn check_match(query: &Query, initial_events: Option<bool>) -> Result<()> {
+    let field = "resourceVersionMatch";
+    let wanted = query.get(field);
+    let mut errors = Errors::default();
+    if initial_events.is_some() && wanted != "NotOlderThan" {
+        errors.forbidden(field, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+    }
+    if !wanted.is_empty() {
+        if initial_events.is_none() {
+            errors.forbidden(field, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+        }
+        errors.one_of(field, &wanted.into(), &["NotOlderThan"]);
+        if !query.get("continue").is_empty() {
+            errors.forbidden(field, "resourceVersionMatch is forbidden when continue is provided");
+        }
+    }
+    match errors.0.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::invalid_option("ListOptions", &errors)),
+    }
 }
 
 /// How a watcher shows an object to its client.

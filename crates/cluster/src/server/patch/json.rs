@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::server::schema::kind_of;
 use crate::server::status::{Failure, Result};
 
 /// The most operations of one patch, as in the original.
@@ -20,7 +21,12 @@ pub(crate) enum Operation {
 
 /// Reads the operations.
 pub(super) fn read(patch: &Value) -> Result<Vec<Operation>> {
-    let list = patch.as_array().ok_or_else(|| Failure::bad_request("a JSON patch is a list of operations"))?;
+    let list = patch.as_array().ok_or_else(|| {
+        Failure::bad_request(format!(
+            "error decoding patch: json: cannot unmarshal {} into Go value of type jsonpatch.Patch",
+            kind_of(patch)
+        ))
+    })?;
     if list.len() > MOST {
         let message = format!("The allowed maximum operations in a JSON patch is {MOST}, got {}", list.len());
         return Err(Failure::too_large(message));

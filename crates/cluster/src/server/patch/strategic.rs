@@ -40,7 +40,7 @@ const KEYS: &[(&str, Option<&str>)] = &[
 ];
 
 /// How a list at a path is merged; none is by replacing it.
-fn merging(path: &str) -> Option<Option<&'static str>> {
+pub(crate) fn merging(path: &str) -> Option<Option<&'static str>> {
     let fits = |end: &str| path == end || path.strip_suffix(end).is_some_and(|rest| rest.ends_with('.'));
     KEYS.iter().filter(|(end, _)| fits(end)).max_by_key(|(end, _)| end.len()).map(|(_, key)| *key)
 }
@@ -84,7 +84,9 @@ fn merge_map(target: &mut Map<String, Value>, patch: &Map<String, Value>, path: 
     for (key, order) in patch {
         if let (Some(list), Value::Array(order)) = (key.strip_prefix("$setElementOrder/"), order) {
             let path = if path.is_empty() { list.to_owned() } else { format!("{path}.{list}") };
-            set_order(target, list, order, merging(&path).flatten());
+            let by = merging(&path).flatten();
+            check_order(patch.get(list), order, by)?;
+            set_order(target, list, order, by);
         }
     }
     Ok(())
@@ -115,14 +117,24 @@ fn merge_list(target: &mut Map<String, Value>, key: &str, patch: &[Value], path:
         *slot = Value::Array(Vec::new());
     }
     let Value::Array(list) = slot else { return Ok(()) };
-    for item in patch {
-        match by {
-            Some(by) => merge_item(list, item, by, path)?,
-            None if !list.contains(item) => list.push(item.clone()),
-            None => {}
+    match by {
+        Some(by) => patch.iter().try_for_each(|item| merge_item(list, item, by, path)),
+        None => {
+            merge_words(list, patch);
+            Ok(())
         }
     }
-    Ok(())
+}
+
+/// New words come before those that are there.
+fn merge_words(list: &mut Vec<Value>, patch: &[Value]) {
+    let mut merged: Vec<Value> = Vec::with_capacity(patch.len() + list.len());
+    for word in patch.iter().chain(list.iter()) {
+        if !merged.contains(word) {
+            merged.push(word.clone());
+        }
+    }
+    *list = merged;
 }
 
 fn merge_item(list: &mut Vec<Value>, item: &Value, by: &str, path: &str) -> Result<()> {
@@ -150,6 +162,22 @@ fn delete_values(target: &mut Map<String, Value>, key: &str, values: &Value) {
     let gone = values.as_array().map(Vec::as_slice).unwrap_or_default();
     if let Some(Value::Array(list)) = target.get_mut(key) {
         list.retain(|value| !gone.contains(value));
+    }
+}
+
+/// An order has all that is patched, and has it in the order of the patch.
+fn check_order(patch: Option<&Value>, order: &[Value], by: Option<&str>) -> Result<()> {
+    let key = |item: &Value| by.map_or(item.clone(), |by| item[by].clone());
+    let is_patched = |item: &&Value| !matches!(text(item, "/$patch"), "delete" | "replace");
+    let mut ordered = order.iter().map(key);
+    let items = patch.and_then(Value::as_array).into_iter().flatten().filter(is_patched);
+    match items.map(key).find(|item| !ordered.any(|wanted| wanted == *item)) {
+        None => Ok(()),
+        Some(_) => {
+            let (patch, order) = (patch.cloned().unwrap_or_default(), Value::from(order.to_vec()));
+            let cause = format!("The order in patch list:\n{patch}\n doesn't match $setElementOrder list:\n{order}\n");
+            Err(Failure::unreasoned(cause))
+        }
     }
 }
 
@@ -217,7 +245,7 @@ mod tests {
             "spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}},
         });
         let after = patched(document, patch);
-        assert_eq!(after, json!({"metadata": {"finalizers": ["b/x", "c/x"]}, "spec": {"strategy": {"type": "Recreate"}}}));
+        assert_eq!(after, json!({"metadata": {"finalizers": ["c/x", "b/x"]}, "spec": {"strategy": {"type": "Recreate"}}}));
     }
 
     #[test]

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::{Column, PLAIN, Resource, age, column, integer, name};
+use super::{Column, PLAIN, Resource, age, column, name};
 use crate::server::document::{map, texts};
 use crate::server::field::Errors;
 use crate::server::name::data_key;
 
-const COLUMNS: &[Column] = &[column("Name"), integer("Data"), column("Age")];
+const COLUMNS: &[Column] = &[column("Name"), column("Data"), column("Age")];
 
 pub(crate) static CONFIGMAPS: Resource = Resource {
     storage: 6,
@@ -43,7 +43,7 @@ fn validate(document: &Value, errors: &mut Errors) {
     }
     let size: usize = ["/data", "/binaryData"].iter().flat_map(|path| texts(document, path)).map(|(_, value)| value.len()).sum();
     if size > LARGEST {
-        errors.too_long("", LARGEST);
+        errors.too_long("[]", LARGEST);
     }
 }
 

@@ -5,14 +5,14 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value};
 
 use super::configmap::{LARGEST, keep_immutable, validate_keys};
-use super::{Column, PLAIN, Resource, age, column, integer, name};
+use super::{Column, PLAIN, Resource, age, column, name};
 use crate::server::document::{as_map, child, default, map, text, texts};
 use crate::server::field::Errors;
 
 /// The annotation that names the account a token is for.
 const ACCOUNT: &str = "kubernetes.io/service-account.name";
 
-const COLUMNS: &[Column] = &[column("Name"), column("Type"), integer("Data"), column("Age")];
+const COLUMNS: &[Column] = &[column("Name"), column("Type"), column("Data"), column("Age")];
 
 pub(crate) static SECRETS: Resource = Resource {
     storage: 7,

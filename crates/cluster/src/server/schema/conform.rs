@@ -92,16 +92,25 @@ fn conform_value(message: &str, holds: &Type, value: &mut Value, path: &str) -> 
             Ok(())
         }
         (Type::Integer | Type::IntegerOrText, Value::Number(number)) if number.is_i64() => Ok(()),
-        (Type::Integer, other) => wrong(other, "int32"),
-        (Type::Bool, other) => wrong(other, "bool"),
-        (Type::Message(inner), other) => wrong(other, inner),
-        (Type::List(_), other) => wrong(other, "[]"),
-        (Type::Map(_), other) => wrong(other, "map"),
-        (_, other) => wrong(other, "string"),
+        (holds, other) => wrong(other, &go_name(holds)),
     }
 }
 
-fn kind_of(value: &Value) -> &'static str {
+/// What the original calls a type.
+fn go_name(holds: &Type) -> String {
+    match holds {
+        Type::Text | Type::Bytes | Type::Time { .. } | Type::Quantity | Type::IntegerOrText => "string".into(),
+        Type::Integer => "int32".into(),
+        Type::Bool => "bool".into(),
+        Type::Any => "interface {}".into(),
+        Type::Message(message) => format!("v1.{}", message.split('.').nth(1).unwrap_or(message)),
+        Type::List(item) => format!("[]{}", go_name(item)),
+        Type::Map(item) => format!("map[string]{}", go_name(item)),
+    }
+}
+
+/// What a JSON value is called.
+pub(crate) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
@@ -128,6 +137,6 @@ mod tests {
         conform("core.Pod", &mut pod).unwrap();
         assert_eq!(pod["spec"], json!({"volumes": [{"name": "v", "emptyDir": {}}], "containers": [{"name": "c"}]}));
         let wrong = conform("core.Pod", &mut json!({"spec": {"containers": {}}})).unwrap_err();
-        assert_eq!(wrong, "json: cannot unmarshal object into Go struct field PodSpec.spec.containers of type []");
+        assert_eq!(wrong, "json: cannot unmarshal object into Go struct field PodSpec.spec.containers of type []v1.Container");
     }
 }

@@ -19,26 +19,30 @@ pub(crate) struct Draft {
     pub(super) events: Vec<Arc<Event>>,
     /// Whether nothing of this happens: an object then shows the version it has, or none.
     is_rehearsal: bool,
+    /// Whether history is to begin after this.
+    pub(super) has_forgotten: bool,
 }
 
 /// Where a draft can go back to.
 pub(super) struct Mark {
     state: State,
     events: usize,
+    has_forgotten: bool,
 }
 
 impl Draft {
     pub(super) fn new(state: State) -> Self {
-        Self { state, events: Vec::new(), is_rehearsal: false }
+        Self { state, events: Vec::new(), is_rehearsal: false, has_forgotten: false }
     }
 
     pub(super) fn mark(&self) -> Mark {
-        Mark { state: self.state.clone(), events: self.events.len() }
+        Mark { state: self.state.clone(), events: self.events.len(), has_forgotten: self.has_forgotten }
     }
 
     pub(super) fn go_back(&mut self, mark: Mark) {
         self.state = mark.state;
         self.events.truncate(mark.events);
+        self.has_forgotten = mark.has_forgotten;
     }
 
     /// The object at a key.
@@ -92,6 +96,24 @@ impl Draft {
         let last = Arc::new(stored.at_revision(resource, self.state.revision() + 1));
         self.happen(Event::new(EventKind::Deleted, Some(stored.clone()), last.clone()));
         last
+    }
+
+    /// Takes an object away with a change that nobody gets to see but the caller: followers hear of the object as it was.
+    pub(crate) fn finish(&mut self, resource: &Resource, stored: &Arc<Stored>, mut document: Value) -> Arc<Stored> {
+        strip_type(&mut document);
+        metadata(&mut document).insert("resourceVersion".into(), stored.revision.to_string().into());
+        self.remove(resource, stored);
+        Arc::new(Stored::new(resource, stored.key.clone(), &document, stored.revision))
+    }
+
+    /// Whether nothing of this is going to happen.
+    pub(crate) fn is_rehearsal(&self) -> bool {
+        self.is_rehearsal
+    }
+
+    /// Makes what happened so far a beginning that nobody can follow.
+    pub(crate) fn forget_past(&mut self) {
+        self.has_forgotten = true;
     }
 
     fn happen(&mut self, event: Event) {

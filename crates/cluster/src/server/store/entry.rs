@@ -4,7 +4,7 @@
 //! payload = entry*
 //! entry   = 1 revision:u64 storage:u8 namespace name json   an object as it is from now on
 //!         | 2 revision:u64 storage:u8 namespace name        an object that is gone
-//!         | 3 revision:u64                                  what follows up to this revision is no history
+//!         | 3 revision:u64                                  nothing up to this revision is history
 //! ```
 //!
 //! `namespace`, `name` and `json` are texts with their length before them. A file that was written anew begins with entry 3; the
@@ -45,10 +45,7 @@ impl Content for State {
     }
 
     fn write(&self, snapshot: &mut Snapshot<'_>) -> io::Result<()> {
-        snapshot.entry(|frame| {
-            frame.byte(FLOOR);
-            frame.number(self.revision());
-        })?;
+        snapshot.entry(|frame| write_floor(frame, self.revision()))?;
         self.all().try_for_each(|stored| snapshot.entry(|frame| write_put(frame, stored)))
     }
 }
@@ -63,6 +60,12 @@ pub(super) fn write_event(frame: &mut FrameWriter, event: &Event) {
         }
         false => write_put(frame, &event.current),
     }
+}
+
+/// Writes that nothing up to a revision is history.
+pub(super) fn write_floor(frame: &mut FrameWriter, revision: u64) {
+    frame.byte(FLOOR);
+    frame.number(revision);
 }
 
 fn write_put(frame: &mut FrameWriter, stored: &Stored) {

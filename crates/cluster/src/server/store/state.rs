@@ -146,6 +146,23 @@ impl State {
         (revision >= self.oldest(storage)).then(|| history.after(revision))
     }
 
+    /// The objects of a storage as they were at a revision: what happened since is undone. None if that is not known any more.
+    pub(crate) fn as_of(&self, storage: u8, revision: u64) -> Option<Self> {
+        if revision > self.revision {
+            return None;
+        }
+        let since: Vec<&Arc<Event>> = self.events_after(storage, revision)?.collect();
+        let mut past = self.clone();
+        for event in since.into_iter().rev() {
+            match &event.previous {
+                Some(previous) => past.put(previous.clone()),
+                None => past.remove(&event.current.key),
+            }
+        }
+        past.revision = revision;
+        Some(past)
+    }
+
     /// The lowest revision from which a resource can be followed.
     pub(crate) fn oldest(&self, storage: u8) -> u64 {
         self.floor.max(self.histories.get(&storage).map_or(0, History::forgotten))

@@ -99,11 +99,18 @@ impl Writer {
     }
 
     /// Makes a draft durable and publishes it.
-    fn keep(&mut self, draft: Draft) -> Result<()> {
+    fn keep(&mut self, mut draft: Draft) -> Result<()> {
         if draft.events.is_empty() {
             return Ok(());
         }
-        let written = self.journal.commit(&draft.state, |frame| draft.events.iter().for_each(|event| entry::write_event(frame, event)));
+        let floor = draft.has_forgotten.then(|| draft.state.revision());
+        if let Some(floor) = floor {
+            draft.state.set_floor(floor);
+        }
+        let written = self.journal.commit(&draft.state, |frame| {
+            draft.events.iter().for_each(|event| entry::write_event(frame, event));
+            floor.into_iter().for_each(|floor| entry::write_floor(frame, floor));
+        });
         written.map_err(|error| {
             tracing::warn!(%error, "changes could not be made durable");
             Failure::unavailable(format!("nothing was changed: {error}"))

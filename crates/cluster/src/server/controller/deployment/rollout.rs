@@ -68,6 +68,15 @@ pub(super) fn plan(deployment: &Value, sets: &[Set]) -> Vec<(usize, i64)> {
     plan
 }
 
+/// How many pods there may be at most while a rollout is under way.
+pub(super) fn most(deployment: &Value) -> i64 {
+    let desired = number(deployment, "/spec/replicas").unwrap_or(1);
+    match text(deployment, "/spec/strategy/type") {
+        "Recreate" => desired,
+        _ => desired + bounds(deployment, desired).0,
+    }
+}
+
 /// First all of the old ones go, then all of the new ones come.
 fn recreate(desired: i64, old: &[Set]) -> Vec<(usize, i64)> {
     let mut plan: Vec<(usize, i64)> = (1..=old.len()).map(|index| (index, 0)).collect();
