@@ -13,6 +13,8 @@ mod program;
 #[allow(dead_code)]
 #[path = "../../../node/tests/support/random.rs"]
 mod random;
+#[allow(dead_code)]
+#[path = "../support/server.rs"]
 mod server;
 mod watcher;
 mod writer;

@@ -3,8 +3,9 @@
 #[path = "../support/program.rs"]
 mod program;
 mod script;
-#[path = "../crash/server.rs"]
-#[allow(dead_code)] // The crash test asks more of it.
+// Others ask more of it.
+#[allow(dead_code)]
+#[path = "../support/server.rs"]
 mod server;
 
 use std::time::Duration;

@@ -39,12 +39,27 @@ impl Home {
         self.directory.join("api.log")
     }
 
-    /// Starts it, and waits until it says that it is ready.
-    pub(crate) async fn start(&self) -> Result<Server, String> {
-        let log = OpenOptions::new().create(true).append(true).open(self.log()).map_err(|error| format!("no log: {error}"))?;
+    /// How it is started.
+    pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(["api", "serve", "--listen", &format!("127.0.0.1:{}", self.port)]);
-        command.arg("--state-dir").arg(self.directory.join("state")).arg("--kubeconfig").arg(self.kubeconfig());
+        command.arg("--state-dir").arg(self.state()).arg("--kubeconfig").arg(self.kubeconfig());
+        command
+    }
+
+    /// Where its files are.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.directory.join("state")
+    }
+
+    /// Starts it, and waits until it says that it is ready.
+    pub(crate) async fn start(&self) -> Result<Server, String> {
+        self.start_as(&mut self.command()).await
+    }
+
+    /// Starts it in a way of one's own.
+    pub(crate) async fn start_as(&self, command: &mut Command) -> Result<Server, String> {
+        let log = OpenOptions::new().create(true).append(true).open(self.log()).map_err(|error| format!("no log: {error}"))?;
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn();
         let mut server = Server(child.map_err(|error| format!("cannot start {}: {error}", self.program.display()))?);
         let output = server.0.stdout.take().ok_or("the server has no output")?;
@@ -94,6 +109,11 @@ impl Home {
 pub(crate) struct Server(Child);
 
 impl Server {
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     /// Ends it as a power cut would end its process.
     pub(crate) fn kill(mut self) -> Result<(), String> {
         self.0.kill().and_then(|()| self.0.wait()).map(drop).map_err(|error| format!("it cannot be killed: {error}"))
