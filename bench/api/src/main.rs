@@ -24,6 +24,9 @@ struct Options {
     /// Its process.
     #[arg(long, value_name = "PID", value_delimiter = ',', required = true)]
     ours_process: Vec<u32>,
+    /// How another one of ours is reached, in which there never is much: what little costs is measured at the same time as what much does.
+    #[arg(long, value_name = "KUBECONFIG")]
+    small: PathBuf,
     /// How the original is reached.
     #[arg(long, value_name = "KUBECONFIG")]
     original: PathBuf,
@@ -53,7 +56,8 @@ async fn run(options: &Options) -> Result<(), String> {
     let sizes = if options.quick { Sizes::QUICK } else { Sizes::FULL };
     let ours = Subject::connect("transom", &options.ours, &options.ours_process).await?;
     let original = Subject::connect("kube-apiserver, etcd", &options.original, &options.original_process).await?;
-    let rows = measure::all(&ours, &original, &sizes).await?;
+    let small = Subject::connect("transom with little in it", &options.small, &[]).await?;
+    let rows = measure::all(&ours, &small, &original, &sizes).await?;
     let text = report::text(&machine, &sizes, &rows);
     println!("{text}");
     if options.quick { Ok(()) } else { rig::figure::save("api", &text) }

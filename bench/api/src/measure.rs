@@ -44,20 +44,21 @@ pub(crate) enum Wanted {
     Less(f64),
     /// Ours is more than the original.
     More,
-    /// Ours at many is at most so many times what it was at few.
-    Flat { before: f64, factor: f64 },
+    /// Ours with much takes at most so many times what it takes with little, which stands where the original does.
+    Flat(f64),
 }
 
 /// Everything, in order.
-pub(crate) async fn all(ours: &Subject, original: &Subject, sizes: &Sizes) -> Result<Vec<Row>, String> {
+pub(crate) async fn all(ours: &Subject, small: &Subject, original: &Subject, sizes: &Sizes) -> Result<Vec<Row>, String> {
     let both = [ours, original];
     let mut rows = Vec::new();
     fill(both, 0, sizes.few).await?;
-    let few = calls(both, sizes, sizes.few, &mut rows, None).await?;
+    calls(both, sizes, sizes.few, &mut rows).await?;
     let [fast, slow] = fill(both, sizes.few, sizes.many).await?;
     let count = (sizes.many - sizes.few) as f64;
     rows.push(row(format!("create, {AT_ONCE} at once, up to {}", sizes.many), "1/s", count / fast, count / slow, Wanted::More));
-    calls(both, sizes, sizes.many, &mut rows, Some(few)).await?;
+    calls(both, sizes, sizes.many, &mut rows).await?;
+    flatness(ours, small, sizes, &mut rows).await?;
     lists(both, sizes, &mut rows).await?;
     fan_out(both, sizes, &mut rows).await?;
     rows.push(row("memory at the end".to_owned(), "MiB", ours.memory(), original.memory(), Wanted::Less(0.1)));
@@ -90,36 +91,45 @@ fn name(number: usize) -> String {
     format!("object-{number:05}")
 }
 
-/// Medians of one call after the other with so many objects: create, get, update of ours.
-async fn calls(
-    both: [&Subject; 2],
-    sizes: &Sizes,
-    there: usize,
-    rows: &mut Vec<Row>,
-    before: Option<[f64; 3]>,
-) -> Result<[f64; 3], String> {
+/// The calls that are made one after the other.
+const CALLS: [&str; 3] = ["create", "get", "update"];
+
+/// How long each call takes, in microseconds: of each kind some, one after the other, the subjects in turn.
+async fn timed(subjects: [&Subject; 2], calls: usize, there: [usize; 2], tag: &str) -> Result<[[Vec<f64>; 3]; 2], String> {
     let mut times: [[Vec<f64>; 3]; 2] = Default::default();
-    for call in 0..sizes.calls {
-        let known = name(call * 31 % there);
-        for (subject, times) in both.iter().zip(&mut times) {
+    for call in 0..calls {
+        for ((subject, times), there) in subjects.iter().zip(&mut times).zip(there) {
+            let known = name(call * 31 % there);
             let [created, got, updated] = times;
-            created.push(micros(subject.create(&format!("one-{there}-{call}")).await?));
+            created.push(micros(subject.create(&format!("one-{tag}-{call}")).await?));
             got.push(micros(subject.get(&known).await?));
             updated.push(micros(subject.update(&known).await?));
         }
     }
-    let mut medians = [0.0; 3];
-    for (index, what) in ["create", "get", "update"].into_iter().enumerate() {
-        let [ours, original] = [&times[0][index], &times[1][index]];
-        medians[index] = median(ours);
+    Ok(times)
+}
+
+/// One call after the other with so many objects.
+async fn calls(both: [&Subject; 2], sizes: &Sizes, there: usize, rows: &mut Vec<Row>) -> Result<(), String> {
+    let [ours, original] = timed(both, sizes.calls, [there; 2], &there.to_string()).await?;
+    for (what, (ours, original)) in CALLS.iter().zip(ours.iter().zip(&original)) {
         rows.push(row(format!("{what} with {there}, p50"), "µs", median(ours), median(original), Wanted::Less(1.0)));
         rows.push(row(format!("{what} with {there}, p99"), "µs", percentile(ours, 99), percentile(original, 99), Wanted::Less(1.0)));
-        if let Some(before) = before {
-            let flat = Wanted::Flat { before: before[index], factor: 1.5 };
-            rows.push(row(format!("{what} with {there}, against {}", sizes.few), "µs", median(ours), median(original), flat));
-        }
     }
-    Ok(medians)
+    Ok(())
+}
+
+/// What a call costs with much against what it costs with little, of ours.
+async fn flatness(ours: &Subject, small: &Subject, sizes: &Sizes, rows: &mut Vec<Row>) -> Result<(), String> {
+    for number in 0..sizes.few {
+        small.create(&name(number)).await?;
+    }
+    let [much, little] = timed([ours, small], sizes.calls, [sizes.many, sizes.few], "flat").await?;
+    for (what, (much, little)) in CALLS.iter().zip(much.iter().zip(&little)) {
+        let what = format!("{what}: ours with {} against ours with {}", sizes.many, sizes.few);
+        rows.push(row(what, "µs", median(much), median(little), Wanted::Flat(1.5)));
+    }
+    Ok(())
 }
 
 async fn lists(both: [&Subject; 2], sizes: &Sizes, rows: &mut Vec<Row>) -> Result<(), String> {

@@ -15,10 +15,16 @@ pub(super) fn run(arguments: &[String]) -> Result<(), String> {
     let (directory, original) = kubernetes::start()?;
     // Beside the other's state, so that both write to the same disk.
     let ours = Server::start(&release.join("transom"), &directory.join("ours"))?;
+    let small = Server::start(&release.join("transom"), &directory.join("small"))?;
     let processes: Vec<String> = original.processes().iter().map(u32::to_string).collect();
     let mut command = shell::program(release.join("api-bench"));
     command.arg("--ours").arg(ours.kubeconfig()).args(["--ours-process", &ours.process.id().to_string()]);
-    command.arg("--original").arg(original.kubeconfig()).args(["--original-process", &processes.join(",")]);
+    command
+        .arg("--small")
+        .arg(small.kubeconfig())
+        .arg("--original")
+        .arg(original.kubeconfig())
+        .args(["--original-process", &processes.join(",")]);
     shell::run(command.args(arguments))
 }
 

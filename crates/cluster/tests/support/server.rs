@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
-use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::program;
 
@@ -63,18 +64,14 @@ impl Home {
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn();
         let mut server = Server(child.map_err(|error| format!("cannot start {}: {error}", self.program.display()))?);
         let output = server.0.stdout.take().ok_or("the server has no output")?;
-        let output = tokio::process::ChildStdout::from_std(output).map_err(|error| format!("no output: {error}"))?;
-        let mut lines = BufReader::new(output).lines();
-        let ready = async {
-            while let Ok(Some(line)) = lines.next_line().await {
-                if line.starts_with("ready") {
-                    return true;
-                }
-            }
-            false
-        };
+        let (sender, ready) = tokio::sync::oneshot::channel();
+        thread::spawn(move || {
+            let is_ready = BufReader::new(output).lines().map_while(Result::ok).any(|line| line.starts_with("ready"));
+            // Nobody waits any more if it took too long.
+            let _ = sender.send(is_ready);
+        });
         match tokio::time::timeout(START_LIMIT, ready).await {
-            Ok(true) => Ok(server),
+            Ok(Ok(true)) => Ok(server),
             _ => Err("the server did not become ready".to_owned()),
         }
     }
