@@ -2,7 +2,6 @@
 
 mod parser;
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::Value;
@@ -12,7 +11,7 @@ use super::field::Errors;
 use super::name::label_value;
 use super::resource::Resource;
 use super::status::{Failure, Result};
-use super::store::Stored;
+use super::store::{Labels, Stored};
 use parser::Parser;
 
 /// What a requirement asks of a label.
@@ -79,8 +78,8 @@ impl LabelSelector {
         self.0.is_empty()
     }
 
-    pub(crate) fn matches(&self, labels: &BTreeMap<Box<str>, Box<str>>) -> bool {
-        self.0.iter().all(|requirement| requirement.matches(labels.get(requirement.key.as_str()).map(|value| &**value)))
+    pub(crate) fn matches(&self, labels: &Labels) -> bool {
+        self.0.iter().all(|requirement| requirement.matches(labels.get(&requirement.key)))
     }
 
     /// Whether the labels in a document's metadata match.
@@ -230,8 +229,8 @@ impl Selection {
 mod tests {
     use super::*;
 
-    fn labels(pairs: &[(&str, &str)]) -> BTreeMap<Box<str>, Box<str>> {
-        pairs.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect()
+    fn labels(pairs: &[(&str, &str)]) -> Labels {
+        pairs.iter().copied().collect()
     }
 
     #[test]

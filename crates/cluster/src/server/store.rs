@@ -19,7 +19,7 @@ use writer::{Job, Writer};
 
 pub(crate) use draft::{Draft, put_off};
 pub(crate) use history::{Event, EventKind};
-pub(crate) use state::{Key, State, Stored};
+pub(crate) use state::{Key, Labels, State, Stored};
 
 /// The store of one server.
 pub(crate) struct Store {

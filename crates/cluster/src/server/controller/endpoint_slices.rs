@@ -89,7 +89,7 @@ pub(super) fn selects(service: &Value) -> bool {
 fn slices_of(state: &State, service_uid: &str) -> Vec<Arc<Stored>> {
     let owned = state.dependents(service_uid).filter(|owned| owned.key.storage == ENDPOINT_SLICES.storage);
     let is_ours =
-        |slice: &&Arc<Stored>| slice.labels.get("endpointslice.kubernetes.io/managed-by").is_some_and(|manager| **manager == *MANAGER);
+        |slice: &&Arc<Stored>| slice.labels.get("endpointslice.kubernetes.io/managed-by").is_some_and(|manager| manager == MANAGER);
     owned.filter(is_ours).cloned().collect()
 }
 

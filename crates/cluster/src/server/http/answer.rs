@@ -24,6 +24,9 @@ use crate::server::table::{self, Include};
 /// A body: one piece, or lines as they come.
 pub(super) type Payload = UnsyncBoxBody<Bytes, Infallible>;
 
+/// How long a piece of a long list is, about.
+const PIECE: usize = 64 << 10;
+
 fn response(code: u16, content_type: &'static str, body: impl Into<Bytes>) -> Response<Payload> {
     let mut response = Response::new(Full::new(body.into()).boxed_unsync());
     *response.status_mut() = hyper::StatusCode::from_u16(code).unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
@@ -120,7 +123,7 @@ pub(super) fn answer(resource: &Resource, answer: Answer, call: &Call) -> Respon
             table["rows"] = json!([table::row(resource, &stored, include(call))]);
             document(code, &table, call)
         }
-        (Answer::List(list), Shape::Plain) if is_stored_form => response(200, "application/json", plain_list(resource, &list)),
+        (Answer::List(list), Shape::Plain) if is_stored_form => plain_list(resource, list),
         (Answer::List(list), shape) => document(200, &shaped_list(resource, &list, shape, call), call),
     }
 }
@@ -140,21 +143,44 @@ fn list_metadata(list: &Listed) -> Value {
     metadata
 }
 
-/// A list as it mostly is, put together from the texts of its objects without reading them.
-fn plain_list(resource: &Resource, list: &Listed) -> Vec<u8> {
-    let size: usize = list.items.iter().map(|stored| stored.bytes.len() + 1).sum();
+/// A list as it mostly is, put together from the texts of its objects without reading them. It is put together as it is sent, so that a
+/// long one is never there as a whole.
+fn plain_list(resource: &Resource, list: Listed) -> Response<Payload> {
     let (kind, version) = (resource.kind, resource.api_version());
-    let head = format!("{{\"kind\":\"{kind}List\",\"apiVersion\":\"{version}\",\"metadata\":{},\"items\":[", list_metadata(list));
-    let mut body = Vec::with_capacity(head.len() + size + 2);
-    body.extend_from_slice(head.as_bytes());
-    for (index, stored) in list.items.iter().enumerate() {
-        if index > 0 {
-            body.push(b',');
+    let head = format!("{{\"kind\":\"{kind}List\",\"apiVersion\":\"{version}\",\"metadata\":{},\"items\":[", list_metadata(&list));
+    let mut pieces = pieces(head.into_bytes(), list.items.into_iter());
+    let first = pieces.next().unwrap_or_default();
+    match pieces.next() {
+        // With its length, as short answers are.
+        None => response(200, "application/json", first),
+        Some(second) => {
+            let all = [first, second].into_iter().chain(pieces).map(|piece| Ok(Frame::data(Bytes::from(piece))));
+            let mut response = response(200, "application/json", "");
+            *response.body_mut() = StreamBody::new(stream::iter(all)).boxed_unsync();
+            response
         }
-        body.extend_from_slice(&stored.bytes);
     }
-    body.extend_from_slice(b"]}");
-    body
+}
+
+/// The text of a list, piece by piece.
+fn pieces(head: Vec<u8>, mut items: impl Iterator<Item = Arc<Stored>>) -> impl Iterator<Item = Vec<u8>> {
+    let mut next = Some(head);
+    let mut is_first = true;
+    std::iter::from_fn(move || {
+        let mut piece = next.take()?;
+        while piece.len() < PIECE {
+            let Some(stored) = items.next() else {
+                piece.extend_from_slice(b"]}");
+                return Some(piece);
+            };
+            if !std::mem::take(&mut is_first) {
+                piece.push(b',');
+            }
+            piece.extend_from_slice(&stored.bytes);
+        }
+        next = Some(Vec::with_capacity(PIECE + PIECE / 8));
+        Some(piece)
+    })
 }
 
 fn shaped_list(resource: &Resource, list: &Listed, shape: Shape, call: &Call) -> Value {

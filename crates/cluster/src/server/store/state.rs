@@ -1,6 +1,5 @@
 //! All objects as one persistent value: a copy shares everything with its original until one of the two changes.
 
-use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -27,6 +26,25 @@ impl Key {
     }
 }
 
+/// The labels of an object, in the order of their keys. Most have few, and a map would cost every object half a kilobyte.
+#[derive(Debug, Default)]
+pub(crate) struct Labels(Box<[(Box<str>, Box<str>)]>);
+
+impl Labels {
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
+        let at = self.0.binary_search_by(|(known, _)| (**known).cmp(key)).ok()?;
+        Some(&self.0[at].1)
+    }
+}
+
+impl<'a> FromIterator<(&'a str, &'a str)> for Labels {
+    fn from_iter<T: IntoIterator<Item = (&'a str, &'a str)>>(labels: T) -> Self {
+        let mut labels: Vec<(Box<str>, Box<str>)> = labels.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+        labels.sort();
+        Self(labels.into())
+    }
+}
+
 /// An object at rest: its text, and what lists and selectors ask of it.
 #[derive(Debug)]
 pub(crate) struct Stored {
@@ -35,7 +53,7 @@ pub(crate) struct Stored {
     pub(crate) bytes: Bytes,
     pub(crate) revision: u64,
     pub(crate) uid: Box<str>,
-    pub(crate) labels: BTreeMap<Box<str>, Box<str>>,
+    pub(crate) labels: Labels,
     /// The fields that selectors of this resource may name.
     pub(crate) fields: Vec<(&'static str, Box<str>)>,
     /// What no other object may have at the same time, such as an address.
@@ -52,7 +70,7 @@ impl Stored {
             bytes: Bytes::from(document.to_string()),
             revision,
             uid: text(document, "/metadata/uid").into(),
-            labels: texts(document, "/metadata/labels").map(|(key, value)| (key.into(), value.into())).collect(),
+            labels: texts(document, "/metadata/labels").collect(),
             fields: (resource.fields)(document).into_iter().map(|(name, value)| (name, value.into())).collect(),
             claims: (resource.claims)(document).into_iter().map(Into::into).collect(),
             owners: list(document, "/metadata/ownerReferences").iter().map(|owner| text(owner, "/uid").into()).collect(),
