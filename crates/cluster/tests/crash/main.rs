@@ -7,7 +7,7 @@
 //! `TRANSOM_CRASH_ROUNDS` sets how often the server is killed, `TRANSOM_CRASH_SEED` what the writers do. What a seed cannot repeat is the
 //! instant of the kill.
 
-#[path = "../support/program.rs"]
+#[path = "../../../node/tests/support/program.rs"]
 mod program;
 // Shared with the crash test of hnsd, which asks more of it.
 #[allow(dead_code)]

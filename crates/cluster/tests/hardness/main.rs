@@ -1,6 +1,6 @@
 //! A disk that is full, files that are not as they were, and clients that do not read.
 
-#[path = "../support/program.rs"]
+#[path = "../../../node/tests/support/program.rs"]
 mod program;
 // Others ask more of it.
 #[allow(dead_code)]

@@ -5,7 +5,7 @@
 
 #[path = "../support/own.rs"]
 mod own;
-#[path = "../support/program.rs"]
+#[path = "../../../node/tests/support/program.rs"]
 mod program;
 
 use std::fs::File;

@@ -4,7 +4,7 @@
 
 #[path = "../support/own.rs"]
 mod own;
-#[path = "../support/program.rs"]
+#[path = "../../../node/tests/support/program.rs"]
 mod program;
 mod tool;
 

@@ -1,6 +1,6 @@
 //! Mirrors on a server that comes, goes and forgets.
 
-#[path = "../support/program.rs"]
+#[path = "../../../node/tests/support/program.rs"]
 mod program;
 mod script;
 // Others ask more of it.

@@ -21,7 +21,7 @@ mod namespaces;
 #[path = "../support/own.rs"]
 mod own;
 mod patches;
-#[path = "../support/program.rs"]
+#[path = "../../../node/tests/support/program.rs"]
 mod program;
 mod subresources;
 mod tables;

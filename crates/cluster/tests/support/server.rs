@@ -29,7 +29,7 @@ impl Home {
     pub(crate) fn new(directory: &Path) -> Self {
         let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = port.expect("there is a free port").port();
-        Self { directory: directory.to_owned(), program: program::program(), port }
+        Self { directory: directory.to_owned(), program: program::program().to_owned(), port }
     }
 
     fn kubeconfig(&self) -> PathBuf {
