@@ -17,6 +17,9 @@ use super::Front;
 /// How long a client may take to say what it wants.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How much of a request's head, and of an answer that the client does not take, is kept for one connection.
+const LARGEST_BUFFER: usize = 128 << 10;
+
 /// Serves connections until told to stop.
 pub(in crate::server) async fn serve(listener: TcpListener, tls: Arc<ServerConfig>, front: Arc<Front>, stop: impl Future<Output = ()>) {
     let acceptor = TlsAcceptor::from(tls);
@@ -53,7 +56,7 @@ async fn serve_one(stream: TcpStream, acceptor: TlsAcceptor, front: Arc<Front>) 
         async move { Ok::<_, Infallible>(front.answer(request, is_certified).await) }
     });
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(LARGEST_BUFFER);
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(250).keep_alive_interval(Some(Duration::from_secs(30)));
     if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
         tracing::debug!(%error, "a connection ended");

@@ -3,9 +3,9 @@
 //! A watcher is at a revision and asks for what came after it. Nothing is queued for it: one that reads slowly only falls
 //! behind, and is told to list anew once the history does not reach back to where it is.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
+use std::vec;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use crate::server::resource::Resource;
 use crate::server::route::Target;
 use crate::server::selector::Selection;
 use crate::server::status::{Failure, Result};
-use crate::server::store::{Event, EventKind, State, Store, Stored};
+use crate::server::store::{Event, EventKind, Store, Stored};
 
 /// How often a client that asked for bookmarks gets one.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
@@ -27,8 +27,8 @@ const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// How long a watch lasts that does not say.
 const LONGEST: Duration = Duration::from_secs(45 * 60);
 
-/// How many events are read from the history at once.
-const BATCH: usize = 128;
+/// How much is sent at once, about. Lines are put together when they are sent and are kept nowhere, however many follow.
+const PIECE: usize = 16 << 10;
 
 /// What to follow.
 #[derive(Clone, Debug)]
@@ -97,9 +97,14 @@ pub(crate) struct Watcher {
     resource: &'static Resource,
     options: WatchOptions,
     render: Option<Render>,
+    /// What was there when the watch began and has not been told yet.
+    initial: vec::IntoIter<Arc<Stored>>,
+    /// Whether the end of that has to be told too.
+    owes_end_of_initial: bool,
     /// Everything up to here has been told.
     at: u64,
-    ready: VecDeque<Bytes>,
+    /// The lines that are sent next.
+    piece: Vec<u8>,
     revisions: tokio::sync::watch::Receiver<u64>,
     end: Instant,
     next_bookmark: Instant,
@@ -111,57 +116,61 @@ impl Watcher {
     pub(crate) fn new(api: Arc<super::Api>, target: &Target, options: WatchOptions, render: Option<Render>) -> Self {
         let state = api.store.state();
         let now = Instant::now();
-        let mut watcher = Self {
+        let from_scratch = options.revision.is_none_or(|revision| revision == 0);
+        let is_initial = options.initial_events.unwrap_or(from_scratch);
+        let initial: Vec<Arc<Stored>> = match is_initial {
+            true => state.list(target.resource, options.namespace.as_deref(), None).cloned().collect(),
+            false => Vec::new(),
+        };
+        Self {
             revisions: api.store.revisions(),
             store: api,
             resource: target.resource,
-            at: options.revision.unwrap_or(0),
-            ready: VecDeque::new(),
+            initial: initial.into_iter(),
+            owes_end_of_initial: options.initial_events == Some(true) && options.bookmarks,
+            at: options.revision.filter(|_| !is_initial && !from_scratch).unwrap_or(state.revision()),
+            piece: Vec::new(),
             end: now + options.timeout,
             next_bookmark: now + BOOKMARK_EVERY,
             has_ended: false,
             options,
             render,
-        };
-        let from_scratch = watcher.options.revision.is_none_or(|revision| revision == 0);
-        if watcher.options.initial_events.unwrap_or(from_scratch) {
-            watcher.tell_everything(&state);
-        } else if from_scratch {
-            watcher.at = state.revision();
         }
-        watcher
     }
 
     fn store(&self) -> &Store {
         &self.store.store
     }
 
-    /// The objects there are, as if they had just been added.
-    fn tell_everything(&mut self, state: &State) {
-        let all: Vec<Arc<Stored>> = state.list(self.resource, self.options.namespace.as_deref(), None).cloned().collect();
-        for stored in all.iter().filter(|stored| self.options.selection.matches(stored)) {
-            let line = self.line(EventKind::Added, stored);
-            self.ready.push_back(line);
-        }
-        self.at = state.revision();
-        if self.options.initial_events == Some(true) && self.options.bookmarks {
-            self.ready.push_back(self.bookmark(Some("k8s.io/initial-events-end")));
-        }
-    }
-
-    /// The next line for the client; none when it is over.
+    /// The next lines for the client; none when it is over.
     pub(crate) async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if let Some(line) = self.ready.pop_front() {
-                return Some(line);
+            self.tell_initial();
+            if self.piece.is_empty() && !self.has_ended {
+                self.revisions.borrow_and_update();
+                self.catch_up();
+            }
+            if !self.piece.is_empty() {
+                return Some(std::mem::take(&mut self.piece).into());
             }
             if self.has_ended {
                 return None;
             }
-            self.revisions.borrow_and_update();
-            self.catch_up();
-            if self.ready.is_empty() && !self.has_ended {
-                self.wait().await;
+            self.wait().await;
+        }
+    }
+
+    /// The objects there were, as if they had just been added.
+    fn tell_initial(&mut self) {
+        while self.piece.len() < PIECE {
+            let Some(stored) = self.initial.next() else {
+                if std::mem::take(&mut self.owes_end_of_initial) {
+                    self.tell_bookmark(Some("k8s.io/initial-events-end"));
+                }
+                return;
+            };
+            if self.options.selection.matches(&stored) {
+                self.tell(EventKind::Added, &stored);
             }
         }
     }
@@ -174,7 +183,7 @@ impl Watcher {
             () = tokio::time::sleep_until(self.next_bookmark), if bookmark => {
                 self.next_bookmark = Instant::now() + BOOKMARK_EVERY;
                 self.catch_up();
-                self.ready.push_back(self.bookmark(None));
+                self.tell_bookmark(None);
             }
         }
     }
@@ -184,7 +193,7 @@ impl Watcher {
         self.has_ended = true;
         self.catch_up();
         if self.options.bookmarks {
-            self.ready.push_back(self.bookmark(None));
+            self.tell_bookmark(None);
         }
     }
 
@@ -196,83 +205,61 @@ impl Watcher {
         }
         let Some(events) = state.events_after(self.resource.storage, self.at) else {
             let message = format!("too old resource version: {} ({})", self.at, state.oldest(self.resource.storage));
-            self.ready.push_back(event_line("ERROR", &Failure::expired(message).to_value()));
+            write_event(&mut self.piece, "ERROR", &Failure::expired(message).to_value());
             self.has_ended = true;
             return;
         };
-        let mut count = 0;
-        let mut reached = state.revision();
         for event in events {
-            if let Some(line) = self.told(event) {
-                self.ready.push_back(line);
-            }
-            count += 1;
-            if count == BATCH {
-                reached = event.revision;
-                break;
+            self.tell_event(event);
+            if self.piece.len() >= PIECE {
+                self.at = event.revision;
+                return;
             }
         }
-        self.at = reached;
+        self.at = state.revision();
     }
 
     /// What an event is to this client: objects come into its selection and leave it.
-    fn told(&self, event: &Event) -> Option<Bytes> {
+    fn tell_event(&mut self, event: &Event) {
         if self.options.namespace.as_ref().is_some_and(|namespace| **namespace != *event.current.key.namespace) {
-            return None;
+            return;
         }
         let selects = |stored: &Stored| self.options.selection.matches(stored);
-        let was = event.previous.as_deref().is_some_and(selects);
+        let previous = event.previous.as_deref().filter(|previous| selects(previous));
         let is = !event.is_removal() && selects(&event.current);
-        match (was, is) {
-            (false, false) => None,
-            (false, true) => Some(self.shared(event, EventKind::Added)),
-            (true, true) => Some(self.shared(event, EventKind::Modified)),
-            (true, false) if event.is_removal() => Some(self.shared(event, EventKind::Deleted)),
-            (true, false) => {
-                let left = event.previous.as_ref()?.at_revision(self.resource, event.revision);
-                Some(self.line(EventKind::Deleted, &left))
-            }
+        match (previous, is) {
+            (None, false) => {}
+            (None, true) => self.tell(EventKind::Added, &event.current),
+            (Some(_), true) => self.tell(EventKind::Modified, &event.current),
+            (Some(_), false) if event.is_removal() => self.tell(EventKind::Deleted, &event.current),
+            (Some(previous), false) => self.tell(EventKind::Deleted, &previous.at_revision(self.resource, event.revision)),
         }
     }
 
-    /// The line of an event, which most watchers have in common.
-    fn shared(&self, event: &Event, kind: EventKind) -> Bytes {
-        let is_common = self.render.is_none() && self.resource.view.is_none() && kind == event.kind;
-        match is_common {
-            true => event.line.get_or_init(|| self.line(kind, &event.current)).clone(),
-            false => self.line(kind, &event.current),
-        }
-    }
-
-    fn line(&self, kind: EventKind, stored: &Stored) -> Bytes {
+    fn tell(&mut self, kind: EventKind, stored: &Stored) {
         if let Some(render) = &self.render {
-            return event_line(kind.name(), &render(self.resource, stored));
+            return write_event(&mut self.piece, kind.name(), &render(self.resource, stored));
         }
         if self.resource.view.is_some() {
-            return event_line(kind.name(), &shown(self.resource, stored));
+            return write_event(&mut self.piece, kind.name(), &shown(self.resource, stored));
         }
         let opening = self.resource.opening();
         let rest = stored.bytes.get(1..).unwrap_or_default();
-        let mut line = Vec::with_capacity(40 + opening.len() + rest.len());
-        line.extend_from_slice(b"{\"type\":\"");
-        line.extend_from_slice(kind.name().as_bytes());
-        line.extend_from_slice(b"\",\"object\":");
-        line.extend_from_slice(opening.as_bytes());
-        line.extend_from_slice(rest);
-        line.extend_from_slice(b"}\n");
-        line.into()
+        for part in [b"{\"type\":\"", kind.name().as_bytes(), b"\",\"object\":", opening.as_bytes(), rest, b"}\n"] {
+            self.piece.extend_from_slice(part);
+        }
     }
 
-    fn bookmark(&self, annotation: Option<&str>) -> Bytes {
+    fn tell_bookmark(&mut self, annotation: Option<&str>) {
         let mut meta = json!({"resourceVersion": self.at.to_string(), "creationTimestamp": null});
         if let Some(annotation) = annotation {
             meta["annotations"] = json!({annotation: "true"});
         }
         let object = json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version(), "metadata": meta});
-        event_line("BOOKMARK", &object)
+        write_event(&mut self.piece, "BOOKMARK", &object);
     }
 }
 
-fn event_line(kind: &str, object: &Value) -> Bytes {
-    format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n").into()
+fn write_event(piece: &mut Vec<u8>, kind: &str, object: &Value) {
+    piece.extend_from_slice(format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n").as_bytes());
 }

@@ -1,8 +1,7 @@
 //! What happened lately to the objects of one resource, so that followers can resume.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use bytes::Bytes;
 use imbl::Vector;
 
 use super::state::Stored;
@@ -37,13 +36,11 @@ pub(crate) struct Event {
     pub(crate) previous: Option<Arc<Stored>>,
     /// The object as it is, or as it was when it was removed.
     pub(crate) current: Arc<Stored>,
-    /// The line that most followers get, made by the first of them.
-    pub(crate) line: OnceLock<Bytes>,
 }
 
 impl Event {
     pub(crate) fn new(kind: EventKind, previous: Option<Arc<Stored>>, current: Arc<Stored>) -> Self {
-        Self { kind, revision: current.revision, previous, current, line: OnceLock::new() }
+        Self { kind, revision: current.revision, previous, current }
     }
 
     pub(crate) fn is_removal(&self) -> bool {

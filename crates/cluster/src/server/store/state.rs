@@ -1,10 +1,11 @@
 //! All objects as one persistent value: a copy shares everything with its original until one of the two changes.
 
+use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use imbl::OrdMap;
+use imbl::{OrdMap, OrdSet};
 use serde_json::Value;
 
 use super::history::{Event, History};
@@ -50,16 +51,16 @@ impl<'a> FromIterator<(&'a str, &'a str)> for Labels {
 pub(crate) struct Stored {
     pub(crate) key: Key,
     /// The document without `kind` and `apiVersion`, which follow from where it is.
-    pub(crate) bytes: Bytes,
+    pub(crate) bytes: Box<[u8]>,
     pub(crate) revision: u64,
     pub(crate) uid: Box<str>,
     pub(crate) labels: Labels,
     /// The fields that selectors of this resource may name.
-    pub(crate) fields: Vec<(&'static str, Box<str>)>,
+    pub(crate) fields: Box<[(&'static str, Box<str>)]>,
     /// What no other object may have at the same time, such as an address.
-    pub(crate) claims: Vec<Box<str>>,
+    pub(crate) claims: Box<[Box<str>]>,
     /// The uids of its owners.
-    pub(crate) owners: Vec<Box<str>>,
+    pub(crate) owners: Box<[Box<str>]>,
     pub(crate) is_deleting: bool,
 }
 
@@ -67,7 +68,8 @@ impl Stored {
     /// Puts a document to rest. Its `resourceVersion` is that of `revision`.
     pub(crate) fn new(resource: &Resource, key: Key, document: &Value, revision: u64) -> Self {
         Self {
-            bytes: Bytes::from(document.to_string()),
+            // A text that grew has room to spare, which nothing here will ever use.
+            bytes: document.to_string().into_boxed_str().into_boxed_bytes(),
             revision,
             uid: text(document, "/metadata/uid").into(),
             labels: texts(document, "/metadata/labels").collect(),
@@ -92,13 +94,58 @@ impl Stored {
     }
 }
 
+/// An entry of an index: an object, in the order of a part of itself. An index of these repeats nothing of the objects.
+macro_rules! index_entry {
+    ($(#[$doc:meta])* $name:ident, $part:ty, $of:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        struct $name(Arc<Stored>);
+
+        impl Borrow<$part> for $name {
+            fn borrow(&self) -> &$part {
+                let of: fn(&Stored) -> &$part = $of;
+                of(&self.0)
+            }
+        }
+
+        impl Ord for $name {
+            fn cmp(&self, other: &Self) -> Ordering {
+                Borrow::<$part>::borrow(self).cmp(other.borrow())
+            }
+        }
+
+        impl PartialOrd for $name {
+            fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+                Some(self.cmp(other))
+            }
+        }
+
+        impl PartialEq for $name {
+            fn eq(&self, other: &Self) -> bool {
+                self.cmp(other) == Ordering::Equal
+            }
+        }
+
+        impl Eq for $name {}
+    };
+}
+
+index_entry!(
+    /// An object by where it is.
+    ByKey, Key, |stored| &stored.key
+);
+index_entry!(
+    /// An object by its uid.
+    ByUid, str, |stored| &stored.uid
+);
+
 /// Everything the server knows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
     revision: u64,
-    objects: OrdMap<Key, Arc<Stored>>,
+    objects: OrdSet<ByKey>,
     claims: OrdMap<Box<str>, Key>,
-    uids: OrdMap<Box<str>, Key>,
+    uids: OrdSet<ByUid>,
     dependents: OrdMap<(Box<str>, Key), ()>,
     histories: OrdMap<u8, History>,
     /// Nothing is known of what happened up to here.
@@ -121,7 +168,7 @@ impl State {
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<&Arc<Stored>> {
-        self.objects.get(key)
+        self.objects.get(key).map(|entry| &entry.0)
     }
 
     /// Who has a claim.
@@ -131,7 +178,7 @@ impl State {
 
     /// The object with a uid.
     pub(crate) fn with_uid(&self, uid: &str) -> Option<&Arc<Stored>> {
-        self.uids.get(uid).and_then(|key| self.objects.get(key))
+        self.uids.get(uid).map(|entry| &entry.0)
     }
 
     /// The objects that name a uid as their owner.
@@ -139,12 +186,12 @@ impl State {
         let first = (Box::from(uid), Key { storage: 0, namespace: "".into(), name: "".into() });
         let owner: Box<str> = uid.into();
         let keys = self.dependents.range(first..).map(|(key, ())| key).take_while(move |key| key.0 == owner);
-        keys.filter_map(|key| self.objects.get(&key.1))
+        keys.filter_map(|key| self.get(&key.1))
     }
 
     /// Every object.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Stored>> {
-        self.objects.values()
+        self.objects.iter().map(|entry| &entry.0)
     }
 
     /// The objects of a resource in a Kubernetes namespace, or in all, in order, those after a key.
@@ -154,7 +201,8 @@ impl State {
         let storage = resource.storage;
         let namespace: Option<Arc<str>> = namespace.map(Into::into);
         let here = move |key: &Key| key.storage == storage && namespace.as_ref().is_none_or(|namespace| *namespace == key.namespace);
-        self.objects.range((from, Bound::Unbounded)).take_while(move |(key, _)| here(key)).map(|(_, stored)| stored)
+        let found = self.objects.range::<_, Key>((from, Bound::Unbounded));
+        found.map(|entry| &entry.0).take_while(move |stored| here(&stored.key))
     }
 
     /// What happened to a resource after a revision; none if that is not known any more.
@@ -198,7 +246,9 @@ impl State {
     }
 
     pub(super) fn put(&mut self, stored: Arc<Stored>) {
-        self.remove(&stored.key);
+        if let Some(ByKey(previous)) = self.objects.insert(ByKey(stored.clone())) {
+            self.forget_parts(&previous);
+        }
         let key = &stored.key;
         for claim in &stored.claims {
             self.claims.insert(claim.clone(), key.clone());
@@ -206,18 +256,23 @@ impl State {
         for owner in &stored.owners {
             self.dependents.insert((owner.clone(), key.clone()), ());
         }
-        self.uids.insert(stored.uid.clone(), key.clone());
-        self.objects.insert(key.clone(), stored);
+        self.uids.insert(ByUid(stored));
     }
 
     fn remove(&mut self, key: &Key) {
-        let Some(stored) = self.objects.remove(key) else { return };
+        if let Some(ByKey(stored)) = self.objects.remove(key) {
+            self.forget_parts(&stored);
+        }
+    }
+
+    /// Takes an object out of what is found by a part of it.
+    fn forget_parts(&mut self, stored: &Stored) {
         for claim in &stored.claims {
             self.claims.remove(claim);
         }
         for owner in &stored.owners {
-            self.dependents.remove(&(owner.clone(), key.clone()));
+            self.dependents.remove(&(owner.clone(), stored.key.clone()));
         }
-        self.uids.remove(&stored.uid);
+        self.uids.remove(&*stored.uid);
     }
 }
