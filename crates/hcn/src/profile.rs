@@ -63,6 +63,7 @@ items! {
         DisableHostPort "disable-host-port" "networks without a host port",
         ModifyLoadBalancer "modify-load-balancer" "load balancers changed in place",
         Accelnet "accelnet" "accelerated networking: management MAC addresses",
+        Extensions "extensions" "agents are told which fields of ours there are in AdditionalParams",
     }
 }
 
@@ -249,6 +250,8 @@ fn ranges(feature: Feature) -> &'static [(Version, Version)] {
         Feature::NetworkAcl | Feature::NestedIpSet => &[((15, 0), (EVER, EVER))],
         Feature::DisableHostPort => &[((15, 1), (EVER, EVER))],
         Feature::ModifyLoadBalancer | Feature::Accelnet => &[((15, 4), (EVER, EVER))],
+        // No Windows has them.
+        Feature::Extensions => &[((16, 0), (EVER, EVER))],
     }
 }
 

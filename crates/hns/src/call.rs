@@ -13,6 +13,7 @@ use hcn::v1::stats::EndpointStats;
 use hcn::{Field, Guid, Path, not_a_guid, parse, parse_guid, parse_value};
 use serde_json::{Value, json};
 
+use crate::compile::load_balancer::Extras;
 use crate::journal::Change;
 use crate::operation::schema::Unversioned;
 use crate::operation::{Draft, World, attachment, endpoint, load_balancer, namespace, network, route, schema};
@@ -75,6 +76,8 @@ impl Call {
                 let (major, minor) = world.build.version();
                 Ok(json!({"Major": major, "Minor": minor}))
             }
+            // Of our own: an agent may use these fields where they are listed, and Windows knows no such path.
+            ["globals", "extensions"] if world.build.has(Feature::Extensions) => Ok(json!({"LoadBalancer": Extras::FIELDS})),
             ["networks"] => Ok(list(state, Kind::Network)),
             ["networks", id] => document(state, Kind::Network, id),
             ["endpoints"] => Ok(list(state, Kind::Endpoint)),

@@ -8,7 +8,7 @@
 //! | `SourceVIP` | what the client's address becomes where it cannot be kept |
 //! | `Flags` | `DSR`: the backend sees the client's address and answers it; `IPv6`: the family of a node port |
 //! | `PortMappings[].Flags` | `PreserveDIP`: the virtual address itself reaches the backend; `ILB`, `LocalRoutedVIP`, `UseMux`, `VipExternalIP`: whom it is for, which changes nothing here |
-//! | `AdditionalParams` | of our own: `AffinityTimeoutSeconds`, and `BackendPorts`, a port for single backends |
+//! | `AdditionalParams` | of our own: `AffinityTimeoutSeconds`; `BackendPorts`, a port for single backends; `InsideEndpoints` and `OutsideEndpoints`, which of the backends serve pods and the node, and which serve other machines; `SourceRanges`, who may connect |
 //!
 //! A client's connection is translated at the port of the switch by which it comes in, and its answers there too. So the client's address can be
 //! kept wherever answers come back through that port:
@@ -24,7 +24,7 @@
 //!
 //! Lands in layer `service`, outwards, in a table that all ports of one origin share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +33,7 @@ use hcn::Guid;
 use hcn::load_balancer::{DistributionType, LoadBalancer, LoadBalancerFlags, LoadBalancerPortMapping, PortMappingFlags};
 use hcn::network::Network;
 use ipnet::IpNet;
+use serde_json::Value;
 use vfp::{
     Action, AddressMatch, Backend, Backends, Conditions, Distribution, DomainId, DropReason, Masquerade, PoolId, RuleSpec, Service, Stage,
 };
@@ -100,31 +101,72 @@ pub struct Extras {
     pub affinity: Option<Duration>,
     /// Ports of single backends.
     pub ports: BTreeMap<Guid, u16>,
+    /// The backends for pods and the node, if not all.
+    pub inside: Option<BTreeSet<Guid>>,
+    /// The backends for other machines, if not all.
+    pub outside: Option<BTreeSet<Guid>>,
+    /// Who may connect; everybody if there are none.
+    pub sources: Vec<IpNet>,
 }
 
 impl Extras {
+    /// The fields in `AdditionalParams`.
+    pub const FIELDS: [&str; 5] = ["AffinityTimeoutSeconds", "BackendPorts", "InsideEndpoints", "OutsideEndpoints", "SourceRanges"];
+
     /// Reads them from `AdditionalParams`; whatever else is there is somebody else's.
     pub fn of(balancer: &LoadBalancer) -> Result<Self, CompileError> {
         let params = |name: &str| balancer.additional_params.as_deref().and_then(|params| params.get(name));
-        let affinity = match params("AffinityTimeoutSeconds") {
-            None => None,
-            Some(value) => Some(Duration::from_secs(value.as_u64().filter(|seconds| (1..=86_400).contains(seconds)).ok_or_else(|| {
-                CompileError::new("AdditionalParams.AffinityTimeoutSeconds", format!("{value} is not a number from 1 to 86400"))
-            })?)),
-        };
-        let mut ports = BTreeMap::new();
-        let field = "AdditionalParams.BackendPorts";
-        let listed = match params("BackendPorts") {
-            None => None,
-            Some(value) => Some(value.as_object().ok_or_else(|| CompileError::new(field, "write an object of endpoint ids and ports"))?),
-        };
-        for (id, port) in listed.into_iter().flatten() {
-            let id: Guid = id.parse().map_err(|_| CompileError::new(field, format!("{id:?} is no id of an endpoint")))?;
-            let port = port.as_u64().and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
-            ports.insert(id, port.ok_or_else(|| CompileError::new(field, format!("the port of {id} is not a number from 1 to 65535")))?);
-        }
-        Ok(Self { affinity, ports })
+        Ok(Self {
+            affinity: params("AffinityTimeoutSeconds").map(read_affinity).transpose()?,
+            ports: params("BackendPorts").map(read_ports).transpose()?.unwrap_or_default(),
+            inside: params("InsideEndpoints").map(|value| read_endpoints("AdditionalParams.InsideEndpoints", value)).transpose()?,
+            outside: params("OutsideEndpoints").map(|value| read_endpoints("AdditionalParams.OutsideEndpoints", value)).transpose()?,
+            sources: params("SourceRanges").map(read_sources).transpose()?.unwrap_or_default(),
+        })
     }
+
+    /// Whether a backend serves clients of an origin.
+    fn serves(&self, backend: Guid, origin: Origin) -> bool {
+        let chosen = if origin == Origin::Outside { &self.outside } else { &self.inside };
+        chosen.as_ref().is_none_or(|chosen| chosen.contains(&backend))
+    }
+}
+
+fn read_affinity(value: &Value) -> Result<Duration, CompileError> {
+    let seconds = value.as_u64().filter(|seconds| (1..=86_400).contains(seconds));
+    let seconds = seconds
+        .ok_or_else(|| CompileError::new("AdditionalParams.AffinityTimeoutSeconds", format!("{value} is not a number from 1 to 86400")))?;
+    Ok(Duration::from_secs(seconds))
+}
+
+fn read_ports(value: &Value) -> Result<BTreeMap<Guid, u16>, CompileError> {
+    let field = "AdditionalParams.BackendPorts";
+    let listed = value.as_object().ok_or_else(|| CompileError::new(field, "write an object of endpoint ids and ports"))?;
+    let mut ports = BTreeMap::new();
+    for (id, port) in listed {
+        let id: Guid = id.parse().map_err(|_| CompileError::new(field, format!("{id:?} is no id of an endpoint")))?;
+        let port = port.as_u64().and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
+        ports.insert(id, port.ok_or_else(|| CompileError::new(field, format!("the port of {id} is not a number from 1 to 65535")))?);
+    }
+    Ok(ports)
+}
+
+fn read_endpoints(field: &'static str, value: &Value) -> Result<BTreeSet<Guid>, CompileError> {
+    let listed = value.as_array().ok_or_else(|| CompileError::new(field, "write a list of endpoint ids"))?;
+    let read = |id: &Value| {
+        id.as_str().and_then(|id| id.parse().ok()).ok_or_else(|| CompileError::new(field, format!("{id} is no id of an endpoint")))
+    };
+    listed.iter().map(read).collect()
+}
+
+fn read_sources(value: &Value) -> Result<Vec<IpNet>, CompileError> {
+    let field = "AdditionalParams.SourceRanges";
+    let listed = value.as_array().ok_or_else(|| CompileError::new(field, "write a list of prefixes"))?;
+    let read = |range: &Value| {
+        let range = range.as_str().and_then(|range| range.parse::<IpNet>().ok());
+        range.ok_or_else(|| CompileError::new(field, "write prefixes such as 10.0.0.0/8")).map(|range| range.trunc())
+    };
+    listed.iter().map(read).collect()
 }
 
 /// The rules of a load balancer for clients of one origin.
@@ -142,7 +184,7 @@ pub fn rules(
     let mut rules: Vec<RuleSpec> = parted_pods(balancer, origin, around).into_iter().collect();
     for vip in frontends(balancer, origin, around)? {
         for mapping in &balancer.port_mappings {
-            let backends = candidates(mapping, backends, vip, &extras);
+            let backends = candidates(mapping, backends, vip, &extras, origin);
             let service = Service {
                 distribution: distribution(mapping),
                 affinity: affinity(mapping, &extras, around),
@@ -151,10 +193,23 @@ pub fn rules(
                 domain: around.domain.filter(|_| origin == Origin::Outside),
                 backends: Backends::new(backends.iter().map(|(backend, _)| *backend).collect()),
             };
-            rules.push(rule(balancer, vip, mapping, service)?);
+            rules.extend(guarded(rule(balancer, vip, mapping, service)?, &extras.sources));
         }
     }
     Ok(rules)
+}
+
+/// A rule that holds for some clients only; the others are dropped, as if the address were not there.
+fn guarded(mut rule: RuleSpec, sources: &[IpNet]) -> Vec<RuleSpec> {
+    if sources.is_empty() {
+        return vec![rule];
+    }
+    let mut others = rule.clone();
+    others.name = format!("{} others", rule.name);
+    others.priority = priority::DEFAULT;
+    others.action = Action::Block(DropReason::AclBlock);
+    rule.conditions.sources = vec![AddressMatch::Set(sources.to_vec().into())];
+    vec![rule, others]
 }
 
 /// How people know a load balancer.
@@ -220,14 +275,14 @@ fn source_vip(balancer: &LoadBalancer) -> Result<Option<Ip>, CompileError> {
     }
 }
 
-/// The backends of one family, each with whether it is on this node.
-fn candidates(mapping: &LoadBalancerPortMapping, places: &[Place], vip: Ip, extras: &Extras) -> Vec<(Backend, bool)> {
+/// The backends of one family for clients of one origin, each with whether it is on this node.
+fn candidates(mapping: &LoadBalancerPortMapping, places: &[Place], vip: Ip, extras: &Extras, origin: Origin) -> Vec<(Backend, bool)> {
     let of_family = |place: &Place| place.addresses.iter().copied().find(|address| address.is_v4() == vip.is_v4());
     let backend = |place: &Place| {
         let port = extras.ports.get(&place.id).copied().unwrap_or(mapping.internal_port);
         Some((Backend { address: of_family(place)?, port }, place.local))
     };
-    places.iter().filter_map(backend).collect()
+    places.iter().filter(|place| extras.serves(place.id, origin)).filter_map(backend).collect()
 }
 
 fn distribution(mapping: &LoadBalancerPortMapping) -> Distribution {

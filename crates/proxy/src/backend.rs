@@ -1,0 +1,112 @@
+//! What EndpointSlices offer: the backends of every port of a Service.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
+
+use crate::family::Family;
+use crate::service::{PortKey, Protocol, ServiceName};
+
+/// The label by which a slice says whose it is.
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
+
+/// The label of slices that belong to Services without an address.
+const HEADLESS: &str = "service.kubernetes.io/headless";
+
+/// A place that a Service's connections can go to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backend {
+    /// Its address.
+    pub address: IpAddr,
+    /// Its port.
+    pub port: u16,
+    /// Whether it is on this node.
+    pub is_local: bool,
+    /// Whether it takes new connections.
+    pub is_ready: bool,
+    /// Whether it answers, be it at its end.
+    pub is_serving: bool,
+    /// Whether it is about to end.
+    pub is_terminating: bool,
+    /// The zones it is meant for; none where nobody says.
+    pub zones: Option<BTreeSet<String>>,
+    /// The nodes it is meant for; none where nobody says.
+    pub nodes: Option<BTreeSet<String>>,
+}
+
+/// The backends of every port, in the order of their addresses.
+pub type Backends = BTreeMap<PortKey, Vec<Backend>>;
+
+/// Reads slices as the node of this name.
+pub fn read<'a>(
+    slices: impl IntoIterator<Item = &'a EndpointSlice>,
+    node: &str,
+    complain: &mut dyn FnMut(&ServiceName, String),
+) -> Backends {
+    let mut found: BTreeMap<PortKey, BTreeMap<(IpAddr, u16), Backend>> = BTreeMap::new();
+    for slice in slices {
+        let Some((service, family)) = belongs_to(slice) else { continue };
+        for port in slice.ports.iter().flatten() {
+            let Some((name, protocol, number)) = read_port(port) else { continue };
+            let key = PortKey { service: service.clone(), family, name: name.to_owned(), protocol };
+            let backends = found.entry(key).or_default();
+            for endpoint in slice.endpoints.iter().flatten() {
+                match read_endpoint(endpoint, number, node, family) {
+                    Ok(backend) => add(backends, backend),
+                    Err(cause) => complain(&service, cause),
+                }
+            }
+        }
+    }
+    found.into_iter().map(|(key, backends)| (key, backends.into_values().collect())).collect()
+}
+
+/// Two slices may have one backend while it moves from one to the other. The one that is not about to end counts.
+fn add(backends: &mut BTreeMap<(IpAddr, u16), Backend>, backend: Backend) {
+    let slot = (backend.address, backend.port);
+    let is_better = backends.get(&slot).is_none_or(|known| known.is_terminating && !backend.is_terminating);
+    if is_better {
+        backends.insert(slot, backend);
+    }
+}
+
+/// The Service of a slice, and the family of its addresses; none if it is not for a proxy.
+fn belongs_to(slice: &EndpointSlice) -> Option<(ServiceName, Family)> {
+    let labels = slice.metadata.labels.as_ref()?;
+    let name = labels.get(SERVICE_NAME).filter(|name| !name.is_empty() && !labels.contains_key(HEADLESS))?;
+    let family = match slice.address_type.as_str() {
+        "IPv4" => Family::V4,
+        "IPv6" => Family::V6,
+        _ => return None,
+    };
+    Some((ServiceName { namespace: slice.metadata.namespace.clone().unwrap_or_default(), name: name.clone() }, family))
+}
+
+fn read_port(port: &EndpointPort) -> Option<(&str, Protocol, u16)> {
+    let number = port.port.and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0)?;
+    Some((port.name.as_deref()?, Protocol::read(port.protocol.as_deref())?, number))
+}
+
+fn read_endpoint(endpoint: &Endpoint, port: u16, node: &str, family: Family) -> Result<Backend, String> {
+    let text = endpoint.addresses.first().map(String::as_str).unwrap_or_default();
+    let address: IpAddr = text.parse().map_err(|_| format!("an EndpointSlice has the address {text:?}, which is none"))?;
+    if Family::of(address) != family {
+        return Err(format!("an EndpointSlice of {family} has the address {address}"));
+    }
+    let conditions = endpoint.conditions.as_ref();
+    let is = |read: fn(&k8s_openapi::api::discovery::v1::EndpointConditions) -> Option<bool>| conditions.and_then(read);
+    let hints = endpoint.hints.as_ref();
+    let zones = hints.and_then(|hints| hints.for_zones.as_ref()).map(|zones| zones.iter().map(|zone| zone.name.clone()).collect());
+    let nodes = hints.and_then(|hints| hints.for_nodes.as_ref()).map(|nodes| nodes.iter().map(|node| node.name.clone()).collect());
+    Ok(Backend {
+        address,
+        port,
+        is_local: endpoint.node_name.as_deref() == Some(node),
+        is_ready: is(|conditions| conditions.ready).unwrap_or(true),
+        is_serving: is(|conditions| conditions.serving).unwrap_or(true),
+        is_terminating: is(|conditions| conditions.terminating).unwrap_or(false),
+        zones,
+        nodes,
+    })
+}

@@ -1,0 +1,6 @@
+//! The proxier on an HNS in memory: what it makes of a cluster, and what it does about everything else that happens.
+
+mod behind_its_back;
+mod failures;
+mod services;
+mod world;
