@@ -115,6 +115,9 @@ pub(crate) enum Command {
     /// Run the virtual switch
     #[cfg(unix)]
     Vswitchd(crate::command::vswitchd::VswitchdArgs),
+    /// Run kube-proxy: Services of the cluster become load balancers of HNS
+    #[cfg(unix)]
+    KubeProxy(crate::command::kube_proxy::KubeProxyArgs),
     /// Run a stand-in for the fabric that L2Tunnel networks talk to
     #[cfg(unix)]
     Fabric(crate::command::fabric::FabricArgs),

@@ -9,6 +9,8 @@ pub(crate) mod fabric;
 #[cfg(unix)]
 pub(crate) mod hnsd;
 pub(crate) mod hnsdiag;
+#[cfg(unix)]
+pub(crate) mod kube_proxy;
 pub(crate) mod load_balancer;
 pub(crate) mod namespace;
 pub(crate) mod network;
@@ -72,6 +74,8 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Hnsd(args) => hnsd::run(args, global.token_file),
         #[cfg(unix)]
         Command::Vswitchd(args) => vswitchd::run(args),
+        #[cfg(unix)]
+        Command::KubeProxy(args) => kube_proxy::run(args, &global),
         #[cfg(unix)]
         Command::Fabric(args) => fabric::run(&args),
         #[cfg(unix)]

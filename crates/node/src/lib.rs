@@ -3,5 +3,6 @@
 pub mod api;
 pub mod fabric;
 pub mod hnsd;
+pub mod kube_proxy;
 mod owner_only;
 pub mod vswitchd;

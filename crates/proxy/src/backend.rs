@@ -94,6 +94,9 @@ fn read_endpoint(endpoint: &Endpoint, port: u16, node: &str, family: Family) -> 
     if Family::of(address) != family {
         return Err(format!("an EndpointSlice of {family} has the address {address}"));
     }
+    if address.is_loopback() || address.is_unspecified() || address.is_multicast() {
+        return Err(format!("an EndpointSlice has the address {address}, which no other machine can be reached at"));
+    }
     let conditions = endpoint.conditions.as_ref();
     let is = |read: fn(&k8s_openapi::api::discovery::v1::EndpointConditions) -> Option<bool>| conditions.and_then(read);
     let hints = endpoint.hints.as_ref();

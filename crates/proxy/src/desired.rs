@@ -157,6 +157,8 @@ pub struct Desired {
     pub health_checks: BTreeMap<u16, HealthCheck>,
     /// What cannot be as it was asked for, and whose it is.
     pub complaints: Vec<(ServiceName, String)>,
+    /// How many ports the Local policy leaves without backends here: of the internal policy, and of the external one.
+    pub without_local: (usize, usize),
 }
 
 /// Computes what should be.
@@ -178,6 +180,8 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn add(&mut self, port: &ServicePort, selection: &Selection<'_>) {
+        self.desired.without_local.0 += usize::from(port.internal_local && selection.internal.is_empty());
+        self.desired.without_local.1 += usize::from(port.external_local && selection.external.is_empty());
         self.put(port, Role::ClusterIp, Some(port.cluster_ip), port.port, selection);
         if let Some(node_port) = port.node_port {
             self.put(port, Role::NodePort, None, node_port, selection);

@@ -20,6 +20,7 @@
 pub mod apply;
 pub mod backend;
 pub mod cluster;
+pub mod config;
 pub mod desired;
 pub mod family;
 pub mod identity;

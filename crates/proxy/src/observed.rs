@@ -90,23 +90,25 @@ impl Observed {
         self.is_unknown = true;
     }
 
-    /// Takes in what HNS said.
-    pub fn note(&mut self, event: &Event) {
-        let Some(kind) = event.kind else { return };
+    /// Takes in what HNS said. Returns whether it is news.
+    pub fn note(&mut self, event: &Event) -> bool {
+        let Some(kind) = event.kind else { return false };
         let is_known = match kind {
             Kind::Network => true,
             Kind::Endpoint => self.endpoints.contains_key(&event.id),
             Kind::LoadBalancer => self.balancers.contains_key(&event.id),
-            _ => return,
+            _ => return false,
         };
         match event.change {
-            // What is known already was made by us.
-            Change::Created if is_known && kind != Kind::Network => {}
+            // What is known already was made by us, and what is not known any more was taken away by us.
+            Change::Created if is_known && kind != Kind::Network => return false,
+            Change::Deleted if !is_known => return false,
             Change::Deleted if kind != Kind::Network => self.drop_object(kind, event.id),
-            Change::Modified if self.is_own_change(event.id) => {}
+            Change::Modified if self.is_own_change(event.id) => return false,
             Change::Created | Change::Deleted | Change::Modified | Change::Attached | Change::Detached => self.mark(kind, event.id),
-            Change::PreCreate | Change::PreDelete | Change::StateChanged | Change::Disconnected => {}
+            Change::PreCreate | Change::PreDelete | Change::StateChanged | Change::Disconnected => return false,
         }
+        true
     }
 
     /// Says that an object has to be read again.

@@ -51,7 +51,7 @@ pub struct Report {
     pub complaints: Vec<(ServiceName, String)>,
     /// The health checks there should be.
     pub health_checks: BTreeMap<u16, HealthCheck>,
-    /// Services whose Local policy leaves them without backends here: internal and external.
+    /// How many ports the Local policy leaves without backends here: of the internal policy, and of the external one.
     pub without_local: (usize, usize),
 }
 
@@ -102,9 +102,9 @@ impl Proxier {
         Self { setting, observed: Observed::new(), abilities: None }
     }
 
-    /// Takes in what HNS said.
-    pub fn note(&mut self, event: &Event) {
-        self.observed.note(event);
+    /// Takes in what HNS said. Returns whether it is news, and there may be something to do.
+    pub fn note(&mut self, event: &Event) -> bool {
+        self.observed.note(event)
     }
 
     /// Says that events were missed: HNS was restarted, or the stream broke.
@@ -132,7 +132,7 @@ impl Proxier {
             return Err(Obstacle::NoSourceVip(self.setting.network.clone()));
         }
         let desired = desired::compute(cluster, &self.setting, abilities);
-        let mut report = Report { health_checks: desired.health_checks.clone(), ..Report::default() };
+        let mut report = Report { health_checks: desired.health_checks.clone(), without_local: desired.without_local, ..Report::default() };
         report.complaints = [cluster.complaints.clone(), desired.complaints.clone()].concat();
         self.make_endpoints(hcn, &desired, &network, abilities, &mut report);
         self.change_balancers(hcn, &desired, &network, abilities, &mut report);

@@ -251,7 +251,7 @@ impl World {
             if event.id == marker {
                 return;
             }
-            self.proxier.note(&event);
+            _ = self.proxier.note(&event);
         }
     }
 

@@ -1,0 +1,288 @@
+//! The loop: something is new, or it is time to look; sync; again.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hcn::Hcn;
+use k8s_openapi::api::core::v1::Node;
+use proxy::cluster::{Cluster, is_eligible, node_addresses};
+use proxy::config::{ConfigError, Configuration};
+use proxy::desired::Setting;
+use proxy::proxier::{Obstacle, Proxier, Report};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{Instant, sleep_until};
+
+use super::event::Recorder;
+use super::health::Health;
+use super::health_check::HealthChecks;
+use super::hns::News;
+use super::metrics::Metrics;
+use super::mirrors::Mirrors;
+
+/// How long to wait after a failure, at first and at most.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// How long the cluster may take to know our node before we go on without.
+const NODE_PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a sync came to.
+type Outcome = Result<Report, Obstacle>;
+
+pub(super) struct Worker {
+    configuration: Configuration,
+    setting: Setting,
+    hcn: Arc<dyn Hcn>,
+    mirrors: Mirrors,
+    health: Arc<Health>,
+    metrics: Arc<Metrics>,
+    recorder: Recorder,
+    health_checks: HealthChecks,
+    /// At home between syncs.
+    proxier: Option<Proxier>,
+    /// Whether HNS has to be asked what it has, in case it did not say.
+    is_due: bool,
+    pause: Duration,
+    retry_at: Option<Instant>,
+    hns_trouble: Option<String>,
+    /// What the last sync could not do.
+    sync_trouble: Vec<String>,
+    last_trouble: Vec<String>,
+}
+
+impl Worker {
+    pub(super) fn new(
+        configuration: Configuration,
+        hcn: Arc<dyn Hcn>,
+        mirrors: Mirrors,
+        health: Arc<Health>,
+        metrics: Arc<Metrics>,
+        recorder: Recorder,
+    ) -> Result<Self, ConfigError> {
+        let setting = Setting {
+            network: configuration.network_name()?,
+            source_vips: configuration.source_vips()?,
+            dsr: configuration.winkernel.enable_dsr,
+            health_check_endpoint: configuration
+                .winkernel
+                .forward_health_check_vip
+                .then(|| configuration.winkernel.root_hns_endpoint_name.clone()),
+            health_port: configuration.healthz_address()?.map_or(10256, |address| address.port()),
+            external_ips: configuration.has_feature("AllowServiceExternalIPs"),
+            ..Setting::default()
+        };
+        let health_checks = HealthChecks::new(health.clone());
+        Ok(Self {
+            proxier: Some(Proxier::new(setting.clone())),
+            setting,
+            configuration,
+            hcn,
+            mirrors,
+            health,
+            metrics,
+            recorder,
+            health_checks,
+            is_due: false,
+            pause: FIRST_PAUSE,
+            retry_at: None,
+            hns_trouble: None,
+            sync_trouble: Vec::new(),
+            last_trouble: Vec::new(),
+        })
+    }
+
+    /// Syncs for ever.
+    pub(super) async fn run(mut self, mut news: UnboundedReceiver<News>) {
+        let begin = Instant::now();
+        let mut next_look = begin + self.configuration.iptables.sync_period;
+        let mut not_before = begin;
+        loop {
+            let is_wanted = self.wait(&mut news, next_look).await;
+            self.tell_trouble();
+            if !is_wanted || !self.is_ready(begin) {
+                continue;
+            }
+            self.health.queue();
+            self.metrics.queued(self.mirrors.changes());
+            // Changes come in crowds; those that come while we wait are taken along.
+            sleep_until(not_before).await;
+            self.hear(&mut news);
+            if Instant::now() >= next_look {
+                self.is_due = true;
+                next_look = Instant::now() + self.configuration.iptables.sync_period;
+            }
+            self.sync().await;
+            not_before = Instant::now() + self.configuration.iptables.min_sync_period;
+        }
+    }
+
+    /// Waits until there is a reason for a sync. Returns whether there is one.
+    async fn wait(&mut self, news: &mut UnboundedReceiver<News>, next_look: Instant) -> bool {
+        let retry = self.retry_at;
+        tokio::select! {
+            () = self.mirrors.changed() => true,
+            heard = news.recv() => heard.is_some_and(|heard| self.take_in(heard)),
+            () = sleep_until(next_look) => true,
+            () = sleep_until(retry.unwrap_or(next_look)), if retry.is_some() => true,
+        }
+    }
+
+    fn hear(&mut self, news: &mut UnboundedReceiver<News>) {
+        while let Ok(heard) = news.try_recv() {
+            self.take_in(heard);
+        }
+    }
+
+    /// Takes in what was heard of HNS. Returns whether there may be something to do.
+    fn take_in(&mut self, heard: News) -> bool {
+        let Some(proxier) = &mut self.proxier else { return true };
+        match heard {
+            News::Event(event) => proxier.note(&event),
+            News::Unknown => {
+                proxier.forget();
+                self.hns_trouble = None;
+                true
+            }
+            News::Gone(cause) => {
+                tracing::warn!(cause, "HNS says nothing; what it does goes on");
+                self.hns_trouble = Some(format!("HNS: {cause}"));
+                false
+            }
+        }
+    }
+
+    /// Whether enough is known of the cluster. A node that nobody has registered is not waited for for ever.
+    fn is_ready(&self, begin: Instant) -> bool {
+        self.mirrors.are_complete() && (self.mirrors.node().is_some() || self.has_address() || begin.elapsed() > NODE_PATIENCE)
+    }
+
+    fn has_address(&self) -> bool {
+        self.configuration.node_address().is_ok_and(|address| address.is_some())
+    }
+
+    async fn sync(&mut self) {
+        let Some(mut proxier) = self.proxier.take() else { return };
+        self.look_at_node(&mut proxier);
+        let changes = self.mirrors.changes();
+        let (cluster, hcn, is_due) = (self.mirrors.read(), self.hcn.clone(), std::mem::take(&mut self.is_due));
+        let begin = Instant::now();
+        let work = tokio::task::spawn_blocking(move || {
+            let outcome = work(&mut proxier, &*hcn, &cluster, is_due);
+            (proxier, outcome)
+        });
+        let outcome = match work.await {
+            Ok((proxier, outcome)) => {
+                self.proxier = Some(proxier);
+                outcome
+            }
+            Err(error) => {
+                tracing::error!(%error, "a sync ended before its time; beginning anew");
+                self.proxier = Some(Proxier::new(self.setting.clone()));
+                return self.try_again();
+            }
+        };
+        match outcome {
+            Ok(report) => self.finish(report, begin.elapsed(), changes).await,
+            Err(obstacle) => self.give_up(&obstacle),
+        }
+    }
+
+    /// The node's addresses may change while we run.
+    fn look_at_node(&mut self, proxier: &mut Proxier) {
+        let node = self.mirrors.node();
+        self.health.set_eligible(node.as_deref().is_none_or(is_eligible));
+        let addresses = self.node_addresses(node.as_deref());
+        if addresses != self.setting.node_addresses {
+            tracing::info!(?addresses, "the node's addresses");
+            self.setting.host_mac = addresses.first().copied().and_then(mac_of);
+            self.setting.node_addresses = addresses;
+            proxier.set(self.setting.clone());
+        }
+    }
+
+    fn node_addresses(&self, node: Option<&Node>) -> Vec<IpAddr> {
+        let mut addresses = node.map(node_addresses).unwrap_or_default();
+        if let Ok(Some(address)) = self.configuration.node_address() {
+            addresses.retain(|known| known.is_ipv4() != address.is_ipv4());
+            addresses.insert(0, address);
+        }
+        addresses
+    }
+
+    async fn finish(&mut self, report: Report, took: Duration, changes: (u64, u64)) {
+        let is_done = report.failures.is_empty();
+        self.metrics.synced(&report, took, changes);
+        self.health.synced(is_done);
+        let changed = report.created + report.modified + report.deleted + report.endpoints.0 + report.endpoints.1;
+        if changed > 0 {
+            let (created, modified, deleted) = (report.created, report.modified, report.deleted);
+            tracing::info!(created, modified, deleted, endpoints = ?report.endpoints, failed = report.failures.len(), ?took, "synced");
+        }
+        for (service, cause) in &report.complaints {
+            tracing::debug!(%service, cause, "a Service is not served as it asks");
+            self.recorder.service(service, "InvalidService", cause);
+        }
+        for failure in &report.failures {
+            tracing::warn!(what = failure.what, operation = ?failure.operation, error = %failure.error, "HNS refused");
+            if let Some(cause) = &failure.cause {
+                self.recorder.service(&cause.service, "FailedToProgram", &format!("{}: {}", failure.what, failure.error));
+            }
+        }
+        let has_v6 = self.setting.node_addresses.iter().any(IpAddr::is_ipv6);
+        let unopened = self.health_checks.set(&report.health_checks, has_v6).await;
+        for (check, error) in &unopened {
+            let message = format!("this node cannot listen on port {} for health checks: {error}", check.port);
+            self.recorder.service(&check.service, "FailedToStartServiceHealthcheck", &message);
+        }
+        self.sync_trouble = report.failures.iter().map(|failure| format!("{}: {}", failure.what, failure.error)).collect();
+        self.tell_trouble();
+        match is_done && unopened.is_empty() {
+            true => (self.pause, self.retry_at) = (FIRST_PAUSE, None),
+            false => self.try_again(),
+        }
+    }
+
+    fn give_up(&mut self, obstacle: &Obstacle) {
+        tracing::warn!(%obstacle, "no sync; what HNS does goes on");
+        self.recorder.node("Warning", "FailedToSync", &obstacle.to_string());
+        self.sync_trouble = vec![obstacle.to_string()];
+        self.tell_trouble();
+        self.try_again();
+    }
+
+    fn try_again(&mut self) {
+        self.retry_at = Some(Instant::now() + self.pause);
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+    }
+
+    /// Says what is wrong: with the API server, with HNS, and with what was tried.
+    fn tell_trouble(&mut self) {
+        let mut trouble = self.sync_trouble.clone();
+        if let Some(cause) = self.mirrors.trouble() {
+            trouble.push(format!("the API server: {cause}"));
+        }
+        trouble.extend(self.hns_trouble.clone());
+        if trouble != self.last_trouble {
+            for cause in trouble.iter().filter(|cause| !self.last_trouble.contains(cause)) {
+                tracing::warn!(cause, "trouble");
+            }
+            self.last_trouble = trouble.clone();
+        }
+        self.health.set_trouble(trouble);
+    }
+}
+
+fn work(proxier: &mut Proxier, hcn: &dyn Hcn, cluster: &Cluster, is_due: bool) -> Outcome {
+    if is_due && proxier.compare(hcn)? {
+        tracing::info!("HNS has changed without a word");
+    }
+    proxier.sync(hcn, cluster)
+}
+
+/// The hardware address of the adapter that has an address.
+fn mac_of(address: IpAddr) -> Option<String> {
+    let has = |interface: &host::interface::Interface| interface.addresses.iter().any(|own| own.addr() == address);
+    let interface = host::interface::list().into_iter().rfind(has)?;
+    Some(interface.mac.map(|byte| format!("{byte:02X}")).join("-"))
+}
