@@ -15,6 +15,7 @@ mod existing_namespace;
 mod frames;
 mod harness;
 mod hostile;
+mod kube_proxy;
 mod l2bridge;
 mod l2tunnel;
 mod linux;

@@ -2,6 +2,7 @@
 #![allow(dead_code, unused_imports, reason = "not every test target needs all of it")]
 
 pub(crate) mod analyser;
+pub(crate) mod api;
 pub(crate) mod balancer;
 pub(crate) mod document;
 pub(crate) mod node;

@@ -1,0 +1,156 @@
+//! An API server in the world, what is in it, and kube-proxies that follow it.
+
+use std::path::PathBuf;
+
+use cluster::connect::{Source, connect};
+use http::{Method, Request};
+use serde_json::{Value, json};
+
+use super::node::Daemon;
+use super::{Node, Place, World};
+
+/// Where nodes reach it: at the router.
+const ADDRESS: &str = "192.168.0.254:6443";
+
+/// The embedded Kubernetes API at the router, with a Node for every node.
+pub(crate) struct Api {
+    place: Place,
+    kubeconfig: PathBuf,
+    daemon: Option<Daemon>,
+}
+
+impl Api {
+    /// Starts it.
+    pub(crate) fn start(world: &World) -> Self {
+        let mut api = Self { place: world.underlay.hold(), kubeconfig: world.one().file("kubeconfig"), daemon: None };
+        api.run(world);
+        for node in &world.nodes {
+            let addresses = json!([
+                {"type": "InternalIP", "address": node.v4().to_string()}, {"type": "InternalIP", "address": node.v6().to_string()}]);
+            let document = json!({"metadata": {"name": node.name}, "status": {"addresses": addresses}});
+            api.create("/api/v1/nodes", &document);
+            api.ask(Method::PUT, &format!("/api/v1/nodes/{}/status", node.name), Some(&document));
+        }
+        api
+    }
+
+    /// Starts it, or starts it again.
+    pub(crate) fn run(&mut self, world: &World) {
+        let path = |name: &str| world.one().file(name).display().to_string();
+        let arguments = [
+            "serve",
+            "--listen",
+            ADDRESS,
+            "--state-dir",
+            &path("api"),
+            "--kubeconfig",
+            &path("kubeconfig"),
+            "--service-cidr",
+            "10.96.0.0/16,fd00:96::/112",
+        ];
+        self.daemon = Some(world.one().daemon_at(&self.place, "api", &arguments.map(str::to_owned)));
+    }
+
+    /// `kill -9`.
+    pub(crate) fn kill(&mut self) {
+        self.daemon = None;
+    }
+
+    /// Makes an object in a collection.
+    pub(crate) fn create(&self, collection: &str, document: &Value) -> Value {
+        self.ask(Method::POST, collection, Some(document))
+    }
+
+    /// Changes an object by a merge patch.
+    pub(crate) fn patch(&self, path: &str, patch: &Value) -> Value {
+        self.ask(Method::PATCH, path, Some(patch))
+    }
+
+    /// Deletes an object.
+    pub(crate) fn delete(&self, path: &str) {
+        self.ask(Method::DELETE, path, None);
+    }
+
+    fn ask(&self, method: Method, path: &str, document: Option<&Value>) -> Value {
+        let body = document.map(Value::to_string).unwrap_or_default();
+        let content_type = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+        let request = Request::builder().method(&method).uri(path).header("content-type", content_type).body(body.into_bytes());
+        let request = request.expect("a request");
+        let source = Source::File { path: self.kubeconfig.clone(), context: None };
+        let answer = self.place.run(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async { connect(&source).await.expect("a client").request::<Value>(request).await })
+        });
+        answer.unwrap_or_else(|error| panic!("{method} {path}: {error}: {document:?}"))
+    }
+
+    /// A Service, and what became of it.
+    pub(crate) fn service(&self, name: &str, spec: &Value) -> Value {
+        let document = json!({"metadata": {"name": name}, "spec": spec});
+        self.create("/api/v1/namespaces/default/services", &document)
+    }
+
+    /// The address that a load balancer in front of the cluster gave to a Service.
+    pub(crate) fn give_ingress(&self, name: &str, address: &str) {
+        let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": address}]}}});
+        self.patch(&format!("/api/v1/namespaces/default/services/{name}/status"), &status);
+    }
+
+    /// The backends of a Service in a family, with the nodes that they are on.
+    pub(crate) fn backends(&self, service: &str, port: u16, backends: &[(std::net::IpAddr, &Node)]) {
+        for (family, v4) in [("IPv4", true), ("IPv6", false)] {
+            let endpoints: Vec<Value> = backends
+                .iter()
+                .filter(|(address, _)| address.is_ipv4() == v4)
+                .map(|(address, node)| json!({"addresses": [address.to_string()], "nodeName": node.name, "conditions": {"ready": true}}))
+                .collect();
+            let name = format!("{service}-{}", family.to_lowercase());
+            let document = json!({
+                "metadata": {"name": name, "labels": {"kubernetes.io/service-name": service}}, "addressType": family,
+                "endpoints": endpoints, "ports": [
+                    {"name": "tcp", "port": port, "protocol": "TCP"}, {"name": "udp", "port": port, "protocol": "UDP"}]});
+            let collection = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
+            let is_new = self.list(collection).iter().all(|slice| slice["metadata"]["name"] != name.as_str());
+            match is_new {
+                true => _ = self.create(collection, &document),
+                false => _ = self.ask(Method::PATCH, &format!("{collection}/{name}"), Some(&json!({"endpoints": endpoints}))),
+            }
+        }
+    }
+
+    /// Everything in a collection.
+    pub(crate) fn list(&self, collection: &str) -> Vec<Value> {
+        let answer = self.ask(Method::GET, collection, None);
+        answer["items"].as_array().cloned().unwrap_or_default()
+    }
+
+    /// Starts kube-proxy on a node, for one of its networks.
+    pub(crate) fn kube_proxy(&self, node: &Node, network: &str, more: &[&str]) -> Daemon {
+        let hnsd = format!("unix:{}", node.file("hnsd.sock").display());
+        let kubeconfig = self.kubeconfig.display().to_string();
+        let mut arguments: Vec<String> = [
+            "--hnsd",
+            &hnsd,
+            "--kubeconfig",
+            &kubeconfig,
+            "--network-name",
+            network,
+            "--hostname-override",
+            &node.name,
+            "--healthz-bind-address",
+            "127.0.0.1:10256",
+            "--metrics-bind-address",
+            "127.0.0.1:10249",
+            "--min-sync-period",
+            "100ms",
+            "--sync-period",
+            "2s",
+            "--log-level",
+            "debug,kube=info,hyper=info,tower=info",
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        arguments.extend(more.iter().map(|&argument| argument.to_owned()));
+        node.daemon_at(node, "kube-proxy", &arguments)
+    }
+}
