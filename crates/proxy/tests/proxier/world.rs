@@ -255,6 +255,11 @@ impl World {
         }
     }
 
+    /// Does something to HNS of which the proxier hears nothing.
+    pub(crate) fn quietly(&self, act: impl FnOnce(&Hns)) {
+        act(&self.hns.service);
+    }
+
     /// Another process in the same place: it knows nothing.
     pub(crate) fn restart(&mut self) {
         self.proxier = Proxier::new(self.setting.clone());
