@@ -14,7 +14,7 @@ use std::time::Duration;
 pub(crate) use self::original::Original;
 use super::{Log, limited, make_directory, step};
 use crate::tools::{self, Tool};
-use crate::{dist, shell};
+use crate::{dist, schema, shell};
 
 /// What kube-proxy needs.
 const TOOLS: &[Tool] = &[
@@ -25,9 +25,11 @@ const TOOLS: &[Tool] = &[
 /// Building and running the tests.
 const LIMIT: Duration = Duration::from_secs(1500);
 
-/// The tests with Kubernetes' own server, then with ours, and then Kubernetes' own clients with ours.
+/// Our tables of Kubernetes' types, the tests with Kubernetes' own server, then with ours, and then Kubernetes' own clients with ours.
 pub(super) fn run() -> Result<(), String> {
     let (directory, original) = start()?;
+    step("compare the tables of types");
+    schema::run(true)?;
     step("run the tests with the original");
     battery(&directory.join("original.log"), Some(&original.kubeconfig()))?;
     drop(original);
