@@ -26,7 +26,7 @@ import (
 var kinds = []any{
 	core.Namespace{}, core.Node{}, core.Pod{}, core.Service{}, core.Endpoints{}, core.ConfigMap{}, core.Secret{}, core.ServiceAccount{},
 	core.Event{}, core.Binding{}, apps.Deployment{}, apps.ReplicaSet{}, discovery.EndpointSlice{}, coordination.Lease{},
-	networking.NetworkPolicy{}, events.Event{}, autoscaling.Scale{}, policy.Eviction{},
+	networking.NetworkPolicy{}, networking.ServiceCIDR{}, networking.IPAddress{}, events.Event{}, autoscaling.Scale{}, policy.Eviction{},
 	authentication.TokenRequest{}, authentication.TokenRequestSpec{}, authentication.BoundObjectReference{},
 	authentication.TokenRequestStatus{}, authorization.SelfSubjectAccessReview{}, authorization.SelfSubjectAccessReviewSpec{},
 	authorization.ResourceAttributes{}, authorization.NonResourceAttributes{}, authorization.SubjectAccessReviewStatus{},

@@ -7,10 +7,12 @@ import (
 
 	versionedapps "k8s.io/api/apps/v1"
 	versionedcore "k8s.io/api/core/v1"
+	versionednetworking "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/kubernetes/pkg/apis/apps"
 	"k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/apis/networking"
 )
 
 // The types that messages show, each with the type of the documents it is read from.
@@ -18,6 +20,7 @@ var shown = [][2]any{
 	{core.PodSpec{}, versionedcore.PodSpec{}},
 	{core.ServicePort{}, versionedcore.ServicePort{}},
 	{core.Taint{}, versionedcore.Taint{}},
+	{networking.ServiceCIDRSpec{}, versionednetworking.ServiceCIDRSpec{}},
 	{apps.DeploymentStrategy{}, versionedapps.DeploymentStrategy{}},
 }
 

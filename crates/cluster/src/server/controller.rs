@@ -8,6 +8,7 @@ mod deployment;
 mod endpoint_slices;
 mod endpoints;
 mod garbage;
+mod ip_addresses;
 mod namespaces;
 mod replica_set;
 mod service_accounts;
@@ -46,6 +47,7 @@ fn all() -> Vec<Arc<dyn Controller>> {
         Arc::new(namespaces::Namespaces),
         Arc::new(garbage::Garbage),
         Arc::new(service_accounts::ServiceAccounts),
+        Arc::new(ip_addresses::IpAddresses),
         Arc::new(endpoint_slices::EndpointSlices),
         Arc::new(endpoints::Endpoints),
         Arc::new(replica_set::ReplicaSets),
