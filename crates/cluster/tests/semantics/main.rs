@@ -23,6 +23,7 @@ mod own;
 mod patches;
 #[path = "../../../node/tests/support/program.rs"]
 mod program;
+mod progress;
 mod ranges;
 mod subresources;
 mod tables;
