@@ -27,6 +27,7 @@ mod progress;
 mod ranges;
 mod subresources;
 mod tables;
+mod topology;
 mod validation;
 mod watches;
 mod workloads;
