@@ -4,6 +4,7 @@ mod bench;
 mod ci;
 mod dist;
 mod interop;
+mod schema;
 mod shell;
 mod test;
 mod tidy;
@@ -44,6 +45,12 @@ enum Command {
         /// Which: hcsshim, wine, cni, runtime or kubernetes.
         peer: String,
     },
+    /// Read the tables of Kubernetes' types anew from these types; needs Go.
+    Schema {
+        /// Change nothing, and fail if a table is not what the types say.
+        #[arg(long)]
+        check: bool,
+    },
     /// Run a benchmark, in release mode.
     Bench {
         /// Which: api, cni, hns or vswitch.
@@ -62,6 +69,7 @@ fn main() -> ExitCode {
         Command::Tidy { graph: false } => tidy::run(),
         Command::Dist => dist::run(),
         Command::Interop { peer } => interop::run(&peer),
+        Command::Schema { check } => schema::run(check),
         Command::Bench { name, arguments } => bench::run(&name, &arguments),
     };
     match outcome {

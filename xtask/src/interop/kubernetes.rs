@@ -2,7 +2,8 @@
 //!
 //! The programs, etcd among them, are ordinary dependencies of the Go module `interop/kubernetes`. Debian 12 has an etcd too, of a version
 //! that cannot tell kube-apiserver how far a watch has come, without which watches that begin with a list are refused. The tests are those
-//! of the crate `cluster` (`crates/cluster/tests/semantics`), which know nothing of how the servers are made.
+//! of the crate `cluster` (`crates/cluster/tests/semantics`, and `mirror` for our own client), which know nothing of how the servers are
+//! made.
 
 mod original;
 mod programs;
@@ -14,7 +15,7 @@ use std::time::Duration;
 pub(crate) use self::original::Original;
 use super::{Log, limited, make_directory, step};
 use crate::tools::{self, Tool};
-use crate::{dist, shell};
+use crate::{dist, schema, shell};
 
 /// What kube-proxy needs.
 const TOOLS: &[Tool] = &[
@@ -25,9 +26,11 @@ const TOOLS: &[Tool] = &[
 /// Building and running the tests.
 const LIMIT: Duration = Duration::from_secs(1500);
 
-/// The tests with Kubernetes' own server, then with ours, and then Kubernetes' own clients with ours.
+/// Our tables of Kubernetes' types, the tests with Kubernetes' own server, then with ours, and then Kubernetes' own clients with ours.
 pub(super) fn run() -> Result<(), String> {
     let (directory, original) = start()?;
+    step("compare the tables of types");
+    schema::run(true)?;
     step("run the tests with the original");
     battery(&directory.join("original.log"), Some(&original.kubeconfig()))?;
     drop(original);
@@ -77,23 +80,23 @@ fn clients(directory: &Path) -> Result<(), String> {
 fn battery(log: &Path, kubeconfig: Option<&Path>) -> Result<(), String> {
     let mut cargo = shell::cargo();
     // Most of them wait for a controller most of the time.
-    cargo.args(["test", "-p", "cluster", "--test", "semantics", "--", "--test-threads", "8"]);
+    cargo.args(["test", "-p", "cluster", "--test", "semantics", "--test", "mirror", "--", "--test-threads", "8"]);
     cargo.env_remove("TRANSOM_KUBECONFIG").env_remove("TRANSOM_IS_ORIGINAL");
     if let Some(kubeconfig) = kubeconfig {
         cargo.env("TRANSOM_KUBECONFIG", kubeconfig).env("TRANSOM_IS_ORIGINAL", "1");
     }
     let mut log = Log::create(log)?;
-    let mut summary = String::new();
+    let mut summary = Vec::new();
     let status = limited::run(&mut cargo, LIMIT, |line| {
         log.add(line);
         if line.ends_with("... FAILED") || line.starts_with("error") {
             println!("{line}");
         }
         if line.starts_with("test result: ") {
-            summary = line.to_owned();
+            summary.push(line.to_owned());
         }
     })?;
-    println!("{summary}");
+    println!("{}", summary.join("\n"));
     if status.success() { Ok(()) } else { Err(format!("the tests failed: {status}; see {}", log.path.display())) }
 }
 

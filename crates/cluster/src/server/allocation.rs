@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 
 use super::document::{child, default, list, text};
 use super::field::Errors;
-use super::resource::SERVICES;
+use super::resource::ip_address::is_managed;
 use super::resource::service::{address_claim, has_node_ports, node_port_claim};
+use super::resource::{IP_ADDRESSES, SERVICES};
 use super::status::{Failure, Result};
 use super::store::{Draft, Key};
 
@@ -33,7 +34,8 @@ impl Ranges {
     }
 }
 
-fn family_of(address: IpAddr) -> &'static str {
+/// What the family of an address is called.
+pub(crate) fn family_of(address: IpAddr) -> &'static str {
     if address.is_ipv4() { "IPv4" } else { "IPv6" }
 }
 
@@ -176,12 +178,18 @@ fn check_address(draft: &Draft, ranges: &Ranges, key: &Key, address: &str, error
     let field = "spec.clusterIPs";
     let owner = draft.state.claimant(&address_claim(ip));
     let range = ranges.of_family(family_of(ip)).filter(|range| range.contains(&ip));
-    if owner.is_some_and(|owner| owner != key) {
+    if owner.is_some_and(|owner| owner != key) || (owner.is_none() && is_kept(draft, ip)) {
         errors.invalid(field, vec![address], format!("failed to allocate IP {address}: provided IP is already allocated"));
     } else if range.is_none() && owner.is_none() {
         let cause = format!("failed to allocate IP {address}: the provided network does not match the current range");
         errors.invalid(field, vec![address], cause);
     }
+}
+
+/// Whether somebody keeps an address with an object of their own.
+fn is_kept(draft: &Draft, address: IpAddr) -> bool {
+    let kept = draft.state.get(&Key::new(&IP_ADDRESSES, "", &address.to_string()));
+    kept.is_some_and(|kept| !is_managed(&kept.document()))
 }
 
 /// How many addresses of a range can be given out: not the first, and of IPv4 not the last.
@@ -202,7 +210,7 @@ pub(crate) fn address_at(range: IpNet, offset: u128) -> IpAddr {
 
 fn free_address(draft: &Draft, range: IpNet) -> Option<IpAddr> {
     let size = size(range);
-    let is_free = |address: &IpAddr| draft.state.claimant(&address_claim(*address)).is_none();
+    let is_free = |address: &IpAddr| draft.state.claimant(&address_claim(*address)).is_none() && !is_kept(draft, *address);
     let random = std::iter::repeat_with(|| uuid::Uuid::new_v4().as_u128()).take(TRIES).filter(|_| size > 0);
     // The lowest addresses are left to those who ask for one by name.
     let reserved = (size / 16).clamp(16, 256).min(size / 2);

@@ -8,13 +8,16 @@ mod deployment;
 mod endpoint_slices;
 mod endpoints;
 mod garbage;
+mod ip_addresses;
 mod namespaces;
 mod replica_set;
 mod service_accounts;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
+use time::OffsetDateTime;
 use tokio::task::JoinSet;
 
 use super::allocation::Ranges;
@@ -25,6 +28,9 @@ use super::store::{Draft, Event, Key, State};
 
 /// How many objects are looked at in one draft.
 const BATCH: usize = 32;
+
+/// The least time between two looks at an object to which nothing happens.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Somebody who keeps a promise.
 trait Controller: Send + Sync {
@@ -39,6 +45,11 @@ trait Controller: Send + Sync {
 
     /// Makes true what an object promises.
     fn reconcile(&self, draft: &mut Draft, ranges: &Ranges, key: &Key) -> Result<()>;
+
+    /// When an object is to be looked at again though nothing happens.
+    fn due(&self, _: &State, _: &Key) -> Option<OffsetDateTime> {
+        None
+    }
 }
 
 fn all() -> Vec<Arc<dyn Controller>> {
@@ -46,6 +57,7 @@ fn all() -> Vec<Arc<dyn Controller>> {
         Arc::new(namespaces::Namespaces),
         Arc::new(garbage::Garbage),
         Arc::new(service_accounts::ServiceAccounts),
+        Arc::new(ip_addresses::IpAddresses),
         Arc::new(endpoint_slices::EndpointSlices),
         Arc::new(endpoints::Endpoints),
         Arc::new(replica_set::ReplicaSets),
@@ -65,21 +77,46 @@ pub(crate) fn start(api: &Arc<Api>) -> JoinSet<()> {
 async fn follow(api: Arc<Api>, controller: Arc<dyn Controller>) {
     let mut revisions = api.store.revisions();
     let mut at = None;
+    let mut due: BTreeMap<Key, OffsetDateTime> = BTreeMap::new();
     loop {
         revisions.borrow_and_update();
         let state = api.store.state();
-        let keys = match at.and_then(|at| concerned(&state, at, controller.as_ref())) {
+        let mut keys = match at.and_then(|at| concerned(&state, at, controller.as_ref())) {
             Some(keys) => keys,
             None => controller.everything(&state).into_iter().collect(),
         };
         at = Some(state.revision());
+        let now = OffsetDateTime::now_utc();
+        keys.extend(due.iter().filter(|(_, moment)| **moment <= now).map(|(key, _)| key.clone()));
         let keys: Vec<Key> = keys.into_iter().collect();
         for batch in keys.chunks(BATCH) {
             look_at(&api, &controller, batch.to_vec()).await;
+            note_due(&mut due, &api.store.state(), controller.as_ref(), batch);
         }
-        if revisions.changed().await.is_err() {
-            return;
+        tokio::select! {
+            changed = revisions.changed() => if changed.is_err() { return },
+            () = reach(due.values().min().copied()) => {}
         }
+    }
+}
+
+/// Notes when objects that were looked at are due again.
+fn note_due(due: &mut BTreeMap<Key, OffsetDateTime>, state: &State, controller: &dyn Controller, keys: &[Key]) {
+    // What could not be done now is not tried at once again.
+    let soonest = OffsetDateTime::now_utc() + PAUSE;
+    for key in keys {
+        match controller.due(state, key) {
+            Some(moment) => _ = due.insert(key.clone(), moment.max(soonest)),
+            None => _ = due.remove(key),
+        }
+    }
+}
+
+/// Waits for a moment, or for ever.
+async fn reach(moment: Option<OffsetDateTime>) {
+    match moment {
+        None => std::future::pending().await,
+        Some(moment) => tokio::time::sleep((moment - OffsetDateTime::now_utc()).try_into().unwrap_or_default()).await,
     }
 }
 

@@ -76,9 +76,14 @@ pub(crate) fn now() -> String {
     timestamp(OffsetDateTime::now_utc())
 }
 
+/// The moment of a timestamp.
+pub(crate) fn moment(stamp: &str) -> Option<OffsetDateTime> {
+    OffsetDateTime::parse(stamp, &Rfc3339).ok()
+}
+
 /// How long ago a timestamp was, as tables show it.
 pub(crate) fn age(stamp: &str) -> String {
-    let Ok(then) = OffsetDateTime::parse(stamp, &Rfc3339) else { return "<unknown>".into() };
+    let Some(then) = moment(stamp) else { return "<unknown>".into() };
     duration((OffsetDateTime::now_utc() - then).whole_seconds().max(0))
 }
 

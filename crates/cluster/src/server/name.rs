@@ -54,6 +54,14 @@ fn rule(text: &str, longest: usize, holds: bool, cause: &str) -> Option<String> 
     }
 }
 
+/// Whatever can be a part of a path.
+pub(crate) fn path_segment(text: &str) -> Option<String> {
+    match text {
+        "." | ".." => Some(format!("may not be '{text}'")),
+        _ => ['/', '%'].into_iter().find(|banned| text.contains(*banned)).map(|banned| format!("may not contain '{banned}'")),
+    }
+}
+
 /// Labels with dots between them, as most names are.
 pub(crate) fn subdomain(text: &str) -> Option<String> {
     rule(text, 253, text.split('.').all(is_label), SUBDOMAIN)

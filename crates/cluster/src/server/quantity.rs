@@ -56,6 +56,12 @@ impl Quantity {
         Ok(Self { nanos: if text.starts_with('-') { -nanos } else { nanos }, form })
     }
 
+    /// In thousandths, rounded up.
+    pub(crate) fn millis(&self) -> i128 {
+        let milli = NANO / 1000;
+        self.nanos.div_euclid(milli) + i128::from(self.nanos.rem_euclid(milli) > 0)
+    }
+
     pub(crate) fn is_negative(&self) -> bool {
         self.nanos < 0
     }

@@ -5,6 +5,7 @@ mod deployment;
 mod endpoints;
 mod endpointslice;
 mod event;
+pub(crate) mod ip_address;
 mod lease;
 mod namespace;
 mod network_policy;
@@ -15,6 +16,7 @@ mod replicaset;
 mod secret;
 pub(crate) mod service;
 mod service_account;
+mod service_cidr;
 
 use serde_json::Value;
 
@@ -138,6 +140,8 @@ pub(crate) static ALL: &[&Resource] = &[
     &endpointslice::ENDPOINT_SLICES,
     &lease::LEASES,
     &network_policy::NETWORK_POLICIES,
+    &service_cidr::SERVICE_CIDRS,
+    &ip_address::IP_ADDRESSES,
     &deployment::DEPLOYMENTS,
     &replicaset::REPLICA_SETS,
 ];
@@ -145,12 +149,14 @@ pub(crate) static ALL: &[&Resource] = &[
 pub(crate) use deployment::DEPLOYMENTS;
 pub(crate) use endpoints::ENDPOINTS;
 pub(crate) use endpointslice::ENDPOINT_SLICES;
+pub(crate) use ip_address::IP_ADDRESSES;
 pub(crate) use namespace::NAMESPACES;
 pub(crate) use node::NODES;
 pub(crate) use pod::{PODS, is_ready as is_pod_ready};
 pub(crate) use replicaset::REPLICA_SETS;
 pub(crate) use service::SERVICES;
 pub(crate) use service_account::SERVICE_ACCOUNTS;
+pub(crate) use service_cidr::{DEFAULT_NAME as DEFAULT_SERVICE_CIDR, SERVICE_CIDRS};
 
 impl Resource {
     /// The plural with its group, as messages have it.

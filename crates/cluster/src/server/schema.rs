@@ -1,7 +1,7 @@
 //! The fields of every kind: what they are called, what they hold, and their numbers in protobuf.
 //!
-//! `schema/fields.txt` is the table. It was read from the tags of the types in `k8s.io/api` and `k8s.io/apimachinery`
-//! v0.37.1: a line with a name begins a message, and each line under it is a field with its number, its name in JSON, its
+//! `schema/fields.txt` is the table. `cargo xtask schema` reads it from the tags of the types in `k8s.io/api` and
+//! `k8s.io/apimachinery` v0.37.1: a line with a name begins a message, and each line under it is a field with its number, its name in JSON, its
 //! type, and when it is there: `always`, `maybe` (not while it is zero), `pointer` (whenever it was set, zero or not) or
 //! `inline` (its fields stand in the outer message).
 

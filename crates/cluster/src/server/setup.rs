@@ -4,8 +4,10 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde_json::{Value, json};
 
+use super::allocation::Ranges;
+use super::document::now;
 use super::operation::{Api, create_in};
-use super::resource::{ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, Resource, SERVICES};
+use super::resource::{DEFAULT_SERVICE_CIDR, ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, Resource, SERVICE_CIDRS, SERVICES};
 use super::status::Result;
 use super::store::{Draft, Key};
 
@@ -32,6 +34,8 @@ pub(crate) async fn prepare(api: &Api, address: SocketAddr, service_address: IpA
         Ok(())
     };
     api.store.change(operation).await?;
+    let ranges = api.ranges.clone();
+    api.store.change(move |draft| tell_ranges(draft, &ranges)).await?;
     api.store.change(move |draft| point_at(draft, address)).await
 }
 
@@ -43,6 +47,21 @@ fn kubernetes(address: SocketAddr, service_address: IpAddr) -> Value {
         "metadata": {"name": "kubernetes", "namespace": "default", "labels": labels},
         "spec": {"clusterIP": service_address.to_string(), "ports": [port], "type": "ClusterIP", "sessionAffinity": "None"},
     })
+}
+
+/// Tells which ranges Services get their addresses from this time.
+fn tell_ranges(draft: &mut Draft, ranges: &Ranges) -> Result<()> {
+    let ranges: Vec<String> = ranges.addresses.iter().map(ToString::to_string).collect();
+    let key = Key::new(&SERVICE_CIDRS, "", DEFAULT_SERVICE_CIDR);
+    let mut status = json!({"conditions": [{
+        "type": "Ready", "status": "True", "reason": "", "message": "Kubernetes default Service CIDR is ready", "lastTransitionTime": now(),
+    }]});
+    if let Some(stored) = draft.state.get(&key) {
+        // It has been ready ever since.
+        status["conditions"][0]["lastTransitionTime"] = stored.document()["status"]["conditions"][0]["lastTransitionTime"].clone();
+    }
+    let document = json!({"metadata": {"name": DEFAULT_SERVICE_CIDR}, "spec": {"cidrs": ranges}, "status": status});
+    place(draft, &SERVICE_CIDRS, &key, document, &["spec", "status"])
 }
 
 /// Points that Service at where the server listens this time.
@@ -59,26 +78,26 @@ fn point_at(draft: &mut Draft, address: SocketAddr) -> Result<()> {
         "metadata": {"name": "kubernetes", "namespace": "default", "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
         "subsets": [{"addresses": [{"ip": ip}], "ports": [{"name": "https", "port": address.port(), "protocol": "TCP"}]}],
     });
-    place(draft, &ENDPOINT_SLICES, slice, &["addressType", "endpoints", "ports"])?;
-    place(draft, &ENDPOINTS, endpoints, &["subsets"])
+    let key = |resource| Key::new(resource, "default", "kubernetes");
+    place(draft, &ENDPOINT_SLICES, &key(&ENDPOINT_SLICES), slice, &["addressType", "endpoints", "ports"])?;
+    place(draft, &ENDPOINTS, &key(&ENDPOINTS), endpoints, &["subsets"])
 }
 
 /// Stores a document of our own. Where we listen may be a loopback address, so it is not validated as a client's would be.
-fn place(draft: &mut Draft, resource: &'static Resource, document: Value, keys: &[&str]) -> Result<()> {
-    let key = Key::new(resource, "default", "kubernetes");
-    let stored = draft.state.get(&key).cloned();
+fn place(draft: &mut Draft, resource: &'static Resource, key: &Key, document: Value, keys: &[&str]) -> Result<()> {
+    let stored = draft.state.get(key).cloned();
     let mut next = match stored {
         Some(stored) => stored.document(),
         None => {
             let mut fresh = document.clone();
             let metadata = super::document::metadata(&mut fresh);
             metadata.insert("uid".into(), uuid::Uuid::new_v4().to_string().into());
-            metadata.insert("creationTimestamp".into(), super::document::now().into());
+            metadata.insert("creationTimestamp".into(), now().into());
             fresh
         }
     };
     for name in keys {
         super::document::as_map(&mut next).insert((*name).to_owned(), document[*name].clone());
     }
-    draft.put(resource, &key, next).map(drop)
+    draft.put(resource, key, next).map(drop)
 }

@@ -56,6 +56,10 @@ fn play(kube_proxy: &Path) {
         let services: Api<Service> = Api::namespaced(client.clone(), "default");
         let slices: Api<EndpointSlice> = Api::namespaced(client, "default");
         follow(&services, &slices).await;
+        let said = std::fs::read_to_string(kubeconfig.with_file_name("kube-proxy.log")).expect("it wrote a log");
+        // It also says so when nftables has no tables of its own yet.
+        let complaints: Vec<&str> = said.lines().filter(|line| line.contains("reflector.go") && !line.starts_with('I')).collect();
+        assert!(complaints.is_empty(), "it complains: {complaints:#?}");
     });
 }
 

@@ -7,6 +7,7 @@ mod script;
 #[allow(dead_code)]
 #[path = "../support/server.rs"]
 mod server;
+mod ways;
 
 use std::time::Duration;
 

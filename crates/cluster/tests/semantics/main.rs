@@ -23,8 +23,11 @@ mod own;
 mod patches;
 #[path = "../../../node/tests/support/program.rs"]
 mod program;
+mod progress;
+mod ranges;
 mod subresources;
 mod tables;
+mod topology;
 mod validation;
 mod watches;
 mod workloads;

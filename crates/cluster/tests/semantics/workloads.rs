@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use crate::harness::objects::{deployment, pod, replica_set};
 use crate::harness::{Scope, eventually};
 
-fn pods(scope: &Scope) -> Vec<Value> {
+pub(crate) fn pods(scope: &Scope) -> Vec<Value> {
     let list = scope.get("pods").ok();
     list["items"].as_array().cloned().unwrap_or_default()
 }
 
-fn count(scope: &Scope, expected: usize) -> Vec<Value> {
+pub(crate) fn count(scope: &Scope, expected: usize) -> Vec<Value> {
     eventually(&format!("there are {expected} pods"), || {
         let pods: Vec<Value> = pods(scope).into_iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null()).collect();
         (pods.len() == expected).then_some(pods)
@@ -27,7 +27,7 @@ fn run_all(scope: &Scope) {
     }
 }
 
-fn status(scope: &Scope, resource: &str, what: &str, is_right: impl Fn(&Value) -> bool) -> Value {
+pub(crate) fn status(scope: &Scope, resource: &str, what: &str, is_right: impl Fn(&Value) -> bool) -> Value {
     eventually(what, || {
         let object = scope.get(resource).ok();
         is_right(&object["status"]).then_some(object)

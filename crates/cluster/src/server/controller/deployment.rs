@@ -1,9 +1,11 @@
 //! Deployments: one ReplicaSet for each template there has been, and the newest takes over from the others.
 
+mod progress;
 mod rollout;
 mod status;
 
 use serde_json::{Map, Value, json};
+use time::OffsetDateTime;
 
 use super::{Controller, controller_reference, controller_uid, keys_of};
 use crate::server::allocation::Ranges;
@@ -46,10 +48,11 @@ impl Controller for Deployments {
         let is_paused = deployment["spec"]["paused"] == Value::Bool(true);
         let sets = sets_of(&draft.state, &stored);
         let newest = sets.iter().position(|set| template_of(&set.document) == template_of(&deployment));
-        if newest.is_none() && !is_paused {
+        let is_begun = newest.is_none() && !is_paused;
+        if is_begun {
             create_set(draft, ranges, &deployment, &sets)?;
         } else if let Some(newest) = newest.filter(|_| !is_paused) {
-            mark_newest(draft, &sets, newest)?;
+            mark_newest(draft, &deployment, &sets, newest)?;
         }
         let mut sets = sets_of(&draft.state, &stored);
         sets.sort_by_key(|set| template_of(&set.document) != template_of(&deployment));
@@ -61,7 +64,11 @@ impl Controller for Deployments {
             clean_up(draft, &deployment, &sets)?;
         }
         let sets = sets_of(&draft.state, &stored);
-        status::report(draft, key, deployment, &sets)
+        status::report(draft, key, deployment, &sets, is_begun)
+    }
+
+    fn due(&self, state: &State, key: &Key) -> Option<OffsetDateTime> {
+        progress::deadline(&state.get(key).filter(|stored| !stored.is_deleting)?.document())
     }
 }
 
@@ -131,17 +138,30 @@ fn create_set(draft: &mut Draft, ranges: &Ranges, deployment: &Value, sets: &[Se
     create_in(draft, ranges, &REPLICA_SETS, document).map(drop)
 }
 
-/// A template that comes back is a new revision.
-fn mark_newest(draft: &mut Draft, sets: &[Set], newest: usize) -> Result<()> {
+/// The newest set has the highest revision, also if its template comes back, and waits for its pods as the Deployment says.
+fn mark_newest(draft: &mut Draft, deployment: &Value, sets: &[Set], newest: usize) -> Result<()> {
     let highest = sets.iter().enumerate().filter(|(index, _)| *index != newest).map(|(_, set)| revision(&set.document)).max().unwrap_or(0);
     let set = &sets[newest];
-    if revision(&set.document) > highest {
-        return Ok(());
-    }
     let mut document = set.document.clone();
-    let annotations = metadata(&mut document).entry("annotations").or_insert_with(|| json!({}));
-    crate::server::document::as_map(annotations).insert(REVISION.into(), (highest + 1).to_string().into());
+    if revision(&document) <= highest {
+        let annotations = metadata(&mut document).entry("annotations").or_insert_with(|| json!({}));
+        crate::server::document::as_map(annotations).insert(REVISION.into(), (highest + 1).to_string().into());
+    }
+    let seconds = deployment["spec"].get("minReadySeconds");
+    if seconds != document["spec"].get("minReadySeconds") {
+        let spec = child(&mut document, "spec");
+        match seconds {
+            Some(seconds) => _ = spec.insert("minReadySeconds".into(), seconds.clone()),
+            None => _ = spec.shift_remove("minReadySeconds"),
+        }
+        count_generation(&mut document);
+    }
     draft.put(&REPLICA_SETS, &set.stored.key, document).map(drop)
+}
+
+fn count_generation(document: &mut Value) {
+    let generation = document["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
+    metadata(document).insert("generation".into(), generation.into());
 }
 
 fn scale(draft: &mut Draft, set: &Set, replicas: i64, deployment: &Value) -> Result<()> {
@@ -150,8 +170,7 @@ fn scale(draft: &mut Draft, set: &Set, replicas: i64, deployment: &Value) -> Res
     let desired = number(deployment, "/spec/replicas").unwrap_or(1);
     if number(&document, "/spec/replicas") != Some(replicas) {
         child(&mut document, "spec").insert("replicas".into(), replicas.into());
-        let generation = document["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
-        metadata(&mut document).insert("generation".into(), generation.into());
+        count_generation(&mut document);
     }
     let annotations = metadata(&mut document).entry("annotations").or_insert_with(|| json!({}));
     let annotations = crate::server::document::as_map(annotations);

@@ -2,6 +2,7 @@
 
 mod backend;
 mod packing;
+mod topology;
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use super::{Controller, controller_reference, keys_of};
 use crate::server::allocation::Ranges;
 use crate::server::document::{as_map, list, metadata, text, texts};
 use crate::server::operation::create_in;
-use crate::server::resource::{ENDPOINT_SLICES, PODS, SERVICES};
+use crate::server::resource::{ENDPOINT_SLICES, NODES, PODS, SERVICES};
 use crate::server::selector::LabelSelector;
 use crate::server::status::Result;
 use crate::server::store::{Draft, Event, Key, State, Stored};
@@ -35,6 +36,9 @@ impl Controller for EndpointSlices {
             let service = event.current.labels.get("kubernetes.io/service-name");
             return service.map(|name| Key::new(&SERVICES, &key.namespace, name)).into_iter().collect();
         }
+        if key.storage == NODES.storage {
+            return sharing_services(state, event);
+        }
         services_concerned(state, event)
     }
 
@@ -51,7 +55,13 @@ impl Controller for EndpointSlices {
         }
         let existing = slices_of(&draft.state, text(&service, "/metadata/uid"));
         let wanted = Wanted::of(&draft.state, &service);
-        let (kept, gone) = packing::pack(existing, wanted);
+        let (mut kept, gone) = packing::pack(existing, wanted);
+        if topology::is_wanted(&service) {
+            for family in families(&service) {
+                let mut slices: Vec<_> = kept.iter_mut().filter(|slice| slice.family == family).collect();
+                topology::add_hints(&draft.state, &mut slices);
+            }
+        }
         for stored in gone {
             draft.remove(&ENDPOINT_SLICES, &stored);
         }
@@ -60,6 +70,16 @@ impl Controller for EndpointSlices {
         }
         Ok(())
     }
+}
+
+/// The Services whose hints follow from what nodes have, if an event of a node changes that.
+fn sharing_services(state: &State, event: &Event) -> Vec<Key> {
+    let now = (!event.is_removal()).then(|| topology::capacity(&event.current)).flatten();
+    if now == event.previous.as_ref().and_then(|previous| topology::capacity(previous)) {
+        return Vec::new();
+    }
+    let services = state.list(&SERVICES, None, None).filter(|service| topology::is_wanted(&service.document()));
+    services.map(|service| service.key.clone()).collect()
 }
 
 /// The Services that an event of a Service or a pod concerns.

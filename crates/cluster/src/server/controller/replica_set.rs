@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
+use time::OffsetDateTime;
 
 use super::{Controller, controller_reference, controller_uid, keys_of};
 use crate::server::allocation::Ranges;
-use crate::server::document::{as_map, metadata, number, text};
+use crate::server::document::{as_map, list, metadata, moment, number, text};
 use crate::server::operation::{DeleteOptions, create_in, delete_in};
 use crate::server::resource::{PODS, REPLICA_SETS, is_pod_ready};
 use crate::server::selector::LabelSelector;
@@ -53,6 +54,33 @@ impl Controller for ReplicaSets {
             scale(draft, ranges, &set, &document)?;
         }
         report(draft, &set, document)
+    }
+
+    /// When the next of the ready pods has been ready for long enough.
+    fn due(&self, state: &State, key: &Key) -> Option<OffsetDateTime> {
+        let set = state.get(key)?;
+        let seconds = least_seconds(&set.document()).filter(|seconds| *seconds > 0)?;
+        let now = OffsetDateTime::now_utc();
+        active(state, set).iter().filter_map(|(_, pod)| available_from(pod, seconds)).filter(|moment| *moment > now).min()
+    }
+}
+
+/// How long a pod has to be ready before it counts.
+fn least_seconds(set: &Value) -> Option<i64> {
+    number(set, "/spec/minReadySeconds")
+}
+
+/// Since when a ready pod has been ready for long enough, or from when on it will have been.
+fn available_from(pod: &Value, seconds: i64) -> Option<OffsetDateTime> {
+    let is_ready = |condition: &&Value| condition["type"] == "Ready" && condition["status"] == "True";
+    let ready = list(pod, "/status/conditions").iter().find(is_ready)?;
+    moment(text(ready, "/lastTransitionTime"))?.checked_add(time::Duration::seconds(seconds))
+}
+
+fn is_available(pod: &Value, seconds: i64) -> bool {
+    match seconds {
+        0 => is_pod_ready(pod),
+        _ => available_from(pod, seconds).is_some_and(|moment| moment <= OffsetDateTime::now_utc()),
     }
 }
 
@@ -123,9 +151,11 @@ fn report(draft: &mut Draft, set: &Stored, mut document: Value) -> Result<()> {
     let labels = LabelSelector::of_document(&json!({"matchLabels": document["spec"]["template"]["metadata"]["labels"]}));
     let labelled = pods.iter().filter(|(pod, _)| labels.matches(&pod.labels)).count();
     let ready = pods.iter().filter(|(_, pod)| is_pod_ready(pod)).count();
+    let seconds = least_seconds(&document).unwrap_or(0);
+    let available = pods.iter().filter(|(_, pod)| is_available(pod, seconds)).count();
     let mut status = Map::new();
     status.insert("replicas".into(), pods.len().into());
-    for (key, count) in [("fullyLabeledReplicas", labelled), ("readyReplicas", ready), ("availableReplicas", ready)] {
+    for (key, count) in [("fullyLabeledReplicas", labelled), ("readyReplicas", ready), ("availableReplicas", available)] {
         if count > 0 {
             status.insert(key.into(), count.into());
         }

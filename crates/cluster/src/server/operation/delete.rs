@@ -13,7 +13,7 @@ use super::{Answer, Api, metadata};
 use crate::server::document::{child, list, metadata as meta, number, text, timestamp};
 use crate::server::field::Errors;
 use crate::server::query::Query;
-use crate::server::resource::{NAMESPACES, PODS, Resource};
+use crate::server::resource::{NAMESPACES, PODS, Resource, SERVICE_CIDRS};
 use crate::server::route::Target;
 use crate::server::status::{self, Failure, Result};
 use crate::server::store::{Draft, Key, Stored, put_off};
@@ -123,6 +123,10 @@ pub(crate) fn delete_in(draft: &mut Draft, resource: &Resource, stored: &Arc<Sto
     check_preconditions(resource, stored, options)?;
     if std::ptr::eq(resource, &NAMESPACES) && matches!(&*stored.key.name, "default" | "kube-system" | "kube-public") {
         return Err(Failure::forbidden(resource, &stored.key.name, "this namespace may not be deleted"));
+    }
+    if std::ptr::eq(resource, &SERVICE_CIDRS) {
+        let cause = "Services get their addresses from it for as long as this server runs";
+        return Err(Failure::forbidden(resource, &stored.key.name, cause));
     }
     let mut document = stored.document();
     add_finalizer(&mut document, options.propagation);

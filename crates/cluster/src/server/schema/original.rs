@@ -1,7 +1,7 @@
 //! Documents as the original's own types hold them: some of its messages show these.
 //!
-//! `schema/originals.txt` is the table, read from the internal types of Kubernetes v1.37.1 and, for the names in documents,
-//! from `k8s.io/api` v0.37.1: a line with a name begins a type, and each line under it is a field with its name there, its
+//! `schema/originals.txt` is the table. `cargo xtask schema` reads it from the internal types of Kubernetes v1.37.1 and, for
+//! the names in documents, from `k8s.io/api` v0.37.1: a line with a name begins a type, and each line under it is a field with its name there, its
 //! name in documents (`-` if its fields stand in the outer type) and what it holds: `text`, `bool`, `number`, `quantity`, a
 //! type, `*` before a type that may be missing, `[]` before one of which there are many, or `null` for what is shown as it is.
 

@@ -172,6 +172,11 @@ fn read_value(holds: &Type, datum: Datum<'_>, depth: usize) -> Result<Value> {
             read_message(inner, bytes, &mut map, depth + 1)?;
             Ok(map.into())
         }
+        // Protobuf has no lists in maps: there they stand in a message, and are its first field.
+        (Type::List(item), Datum::Bytes(bytes)) => {
+            let items = Wire(bytes).all()?.into_iter().filter(|(number, _)| *number == 1);
+            items.map(|(_, datum)| read_value(item, datum, depth)).collect::<Result<Vec<_>>>().map(Value::from)
+        }
         _ => Err("a field has the wrong form".into()),
     }
 }
@@ -242,6 +247,14 @@ mod tests {
         let expected =
             json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a", "labels": {"k": "v"}}, "data": {"x": "y"}});
         assert_eq!(document, expected);
+    }
+
+    #[test]
+    fn a_list_in_a_map_is_a_message_of_its_own() {
+        let entry = [field(1, b"key"), field(2, &[field(1, b"a"), field(1, b"b")].concat())].concat();
+        let mut spec = Map::new();
+        read_message("authentication.TokenRequestSpec", &field(5, &entry), &mut spec, 0).unwrap();
+        assert_eq!(Value::from(spec), json!({"attestations": {"key": ["a", "b"]}}));
     }
 
     #[test]

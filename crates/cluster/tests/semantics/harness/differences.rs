@@ -8,6 +8,7 @@ use super::server::server;
 const TABLE: &[(&str, &str)] = &[
     ("apply", "server-side apply needs to know who owns every field; kubectl applies without it"),
     ("managed fields", "they are for server-side apply"),
+    ("more ranges for services", "one machine has one range of each family, and whoever starts the server says which"),
     ("protobuf", "clients that prefer it take JSON as well"),
 ];
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::progress::{self, Counts};
 use super::rollout::Set;
 use super::{REVISION, revision, template_of};
 use crate::server::document::{as_map, list, metadata, now, number, text};
@@ -10,7 +11,7 @@ use crate::server::status::Result;
 use crate::server::store::{Draft, Key};
 
 /// Writes the status of a Deployment.
-pub(super) fn report(draft: &mut Draft, key: &Key, mut document: Value, sets: &[Set]) -> Result<()> {
+pub(super) fn report(draft: &mut Draft, key: &Key, mut document: Value, sets: &[Set], is_begun: bool) -> Result<()> {
     let desired = number(&document, "/spec/replicas").unwrap_or(1);
     let newest = sets.iter().find(|set| template_of(&set.document) == template_of(&document));
     let total: i64 = sets.iter().map(Set::pods).sum();
@@ -29,10 +30,10 @@ pub(super) fn report(draft: &mut Draft, key: &Key, mut document: Value, sets: &[
     for (name, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
         status.insert(name.into(), count.into());
     }
-    let is_complete = updated == desired && total == desired && available == desired;
-    let set_name = newest.map(|set| text(&set.document, "/metadata/name")).unwrap_or_default();
-    let wanted = [available_condition(&document, desired, available), progressing(set_name, is_complete)];
-    let conditions: Vec<Value> = wanted.into_iter().map(|wanted| condition(&document, wanted)).collect();
+    let counts = Counts { desired, total, updated, ready, available };
+    let set_name = newest.map(|set| text(&set.document, "/metadata/name"));
+    let mut conditions = vec![condition(&document, available_condition(&document, desired, available))];
+    conditions.extend(progress::condition(&document, &counts, set_name, is_begun));
     status.insert("conditions".into(), conditions.into());
     if let Some(newest) = newest {
         let annotations = metadata(&mut document).entry("annotations").or_insert_with(|| json!({}));
@@ -43,7 +44,7 @@ pub(super) fn report(draft: &mut Draft, key: &Key, mut document: Value, sets: &[
 }
 
 /// A condition: type, status, reason, message.
-type Condition = (&'static str, &'static str, &'static str, String);
+pub(super) type Condition = (&'static str, &'static str, &'static str, String);
 
 fn available_condition(document: &Value, desired: i64, available: i64) -> Condition {
     let unavailable = match &document["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"] {
@@ -57,15 +58,8 @@ fn available_condition(document: &Value, desired: i64, available: i64) -> Condit
     }
 }
 
-fn progressing(set: &str, is_complete: bool) -> Condition {
-    match is_complete {
-        true => ("Progressing", "True", "NewReplicaSetAvailable", format!("ReplicaSet \"{set}\" has successfully progressed.")),
-        false => ("Progressing", "True", "ReplicaSetUpdated", format!("ReplicaSet \"{set}\" is progressing.")),
-    }
-}
-
 /// The condition as a document. One that says the same as before keeps its times.
-fn condition(document: &Value, (kind, status, reason, message): Condition) -> Value {
+pub(super) fn condition(document: &Value, (kind, status, reason, message): Condition) -> Value {
     let before = list(document, "/status/conditions").iter().find(|condition| condition["type"] == kind);
     let is_same = |before: &&Value| before["status"] == status && before["reason"] == reason && before["message"] == message;
     if let Some(before) = before.filter(is_same) {

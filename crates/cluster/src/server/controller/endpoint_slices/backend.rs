@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use serde_json::{Map, Value, json};
 
+use super::topology;
 use crate::server::document::{list, text};
 use crate::server::resource::{NODES, PODS, is_pod_ready};
 use crate::server::selector::LabelSelector;
@@ -89,6 +90,8 @@ impl Backend {
         let zones = self.zone.as_ref().map(|zone| json!([{"name": zone}]));
         let node = Some(text(&self.pod, "/spec/nodeName")).filter(|node| !node.is_empty());
         match text(service, "/spec/trafficDistribution") {
+            // These depend on all backends together.
+            _ if topology::is_wanted(service) => None,
             "PreferClose" | "PreferSameZone" => Some(json!({"forZones": zones?})),
             "PreferSameNode" => {
                 let mut hints = json!({"forNodes": [{"name": node?}]});
