@@ -146,23 +146,29 @@ impl Planner<'_> {
         }
         let mut steps = self.surplus();
         for (frontend, balancer) in &self.desired.balancers {
-            let Some(document) = self.document(frontend, balancer) else { continue };
-            let mut others: Vec<Guid> = at_frontend.remove(frontend).unwrap_or_default();
-            others.retain(|id| *id != document.id);
-            others.sort_unstable();
-            let step = match self.observed.balancers.get(&document.id).map(|seen| &seen.document) {
-                Some(seen) if is_same(seen, &document) => continue,
-                Some(_) if self.abilities.modify => BalancerStep::Modify(Box::new(document)),
-                Some(seen) => BalancerStep::Create { instead_of: [others, vec![seen.id]].concat(), document: Box::new(document) },
-                None => BalancerStep::Create { document: Box::new(document), instead_of: others },
-            };
-            steps.push(Step {
+            let step = |step| Step {
                 step,
                 role: balancer.role,
                 family: frontend.family,
                 cause: Some(balancer.cause.clone()),
                 frontend: *frontend,
-            });
+            };
+            let Some(document) = self.document(frontend, balancer) else {
+                // None of its backends can be reached any more.
+                let id = balancer_id(frontend);
+                steps.extend(self.observed.balancers.contains_key(&id).then(|| step(BalancerStep::Delete(id))));
+                continue;
+            };
+            let mut others: Vec<Guid> = at_frontend.remove(frontend).unwrap_or_default();
+            others.retain(|id| *id != document.id);
+            others.sort_unstable();
+            let change = match self.observed.balancers.get(&document.id).map(|seen| &seen.document) {
+                Some(seen) if is_same(seen, &document) => continue,
+                Some(_) if self.abilities.modify => BalancerStep::Modify(Box::new(document)),
+                Some(seen) => BalancerStep::Create { instead_of: [others, vec![seen.id]].concat(), document: Box::new(document) },
+                None => BalancerStep::Create { document: Box::new(document), instead_of: others },
+            };
+            steps.push(step(change));
         }
         steps
     }

@@ -13,7 +13,7 @@ use crate::random::Random;
 use crate::world::{World, plain};
 
 /// How many seeds are played where nobody says.
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 150;
 
 /// How much happens under one seed.
 const STEPS: usize = 40;

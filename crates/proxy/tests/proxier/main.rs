@@ -3,6 +3,7 @@
 mod behind_its_back;
 mod chaos;
 mod failures;
+#[allow(dead_code, reason = "not every test needs all of it")]
 #[path = "../../../node/tests/support/random.rs"]
 mod random;
 mod services;
