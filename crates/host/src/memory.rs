@@ -27,6 +27,15 @@ pub fn prefer_huge_pages() -> io::Result<usize> {
     Ok(bytes)
 }
 
+/// Gives memory back that was freed and is kept for later. After a peak nobody else knows that it is not needed.
+pub fn give_back() {
+    // SAFETY: it takes no pointers, and may be called at any time by any thread.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// The ends of a mapping that is private, writable and of no file.
 fn anonymous(line: &str) -> Option<(usize, usize)> {
     let mut fields = line.split_ascii_whitespace();

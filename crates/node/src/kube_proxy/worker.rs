@@ -27,6 +27,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How long the cluster may take to know our node before we go on without.
 const NODE_PATIENCE: Duration = Duration::from_secs(30);
 
+/// How many changes are a peak, after which memory is given back.
+const PEAK: usize = 500;
+
 /// What a sync came to.
 type Outcome = Result<Report, Obstacle>;
 
@@ -43,6 +46,8 @@ pub(super) struct Worker {
     proxier: Option<Proxier>,
     /// Whether HNS has to be asked what it has, in case it did not say.
     is_due: bool,
+    /// Whether everything that HNS has is read at the next sync.
+    has_read_all: bool,
     pause: Duration,
     retry_at: Option<Instant>,
     hns_trouble: Option<String>,
@@ -84,6 +89,7 @@ impl Worker {
             recorder,
             health_checks,
             is_due: false,
+            has_read_all: true,
             pause: FIRST_PAUSE,
             retry_at: None,
             hns_trouble: None,
@@ -141,6 +147,7 @@ impl Worker {
             News::Event(event) => proxier.note(&event),
             News::Unknown => {
                 proxier.forget();
+                self.has_read_all = true;
                 self.hns_trouble = None;
                 true
             }
@@ -215,6 +222,10 @@ impl Worker {
         self.metrics.synced(&report, took, changes);
         self.health.synced(is_done);
         let changed = report.created + report.modified + report.deleted + report.endpoints.0 + report.endpoints.1;
+        if changed >= PEAK || self.has_read_all {
+            give_memory_back();
+            self.has_read_all = false;
+        }
         if changed > 0 {
             let (created, modified, deleted) = (report.created, report.modified, report.deleted);
             tracing::info!(created, modified, deleted, endpoints = ?report.endpoints, failed = report.failures.len(), ?took, "synced");
@@ -278,6 +289,12 @@ fn work(proxier: &mut Proxier, hcn: &dyn Hcn, cluster: &Cluster, is_due: bool) -
         tracing::info!("HNS has changed without a word");
     }
     proxier.sync(hcn, cluster)
+}
+
+/// What lists and documents took is not needed until the next peak.
+fn give_memory_back() {
+    #[cfg(target_os = "linux")]
+    host::memory::give_back();
 }
 
 /// The hardware address of the adapter that has an address.

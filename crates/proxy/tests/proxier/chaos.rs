@@ -54,7 +54,7 @@ fn whatever_happens_it_comes_to_what_the_cluster_says() {
 
 fn play(seed: u64) {
     let mut random = Random::new(seed);
-    let network_type = if seed % 2 == 0 { "L2Bridge" } else { "Overlay" };
+    let network_type = if seed.is_multiple_of(2) { "L2Bridge" } else { "Overlay" };
     let profile = ["transom", "ws2022", "ws2019"][random.below(3)];
     let mut world = World::new(profile, network_type);
     let mut model = Model::default();
@@ -106,11 +106,8 @@ fn step(random: &mut Random, world: &mut World, model: &mut Model) {
         }
         6 => {
             let pod = 20 + random.below(4);
-            if !model.pods.contains_key(&pod) {
-                let endpoint = world.pod(&format!("10.1.1.{pod}"));
-                model.pods.insert(pod, endpoint);
-                world.proxier.forget();
-            }
+            model.pods.entry(pod).or_insert_with(|| world.pod(&format!("10.1.1.{pod}")));
+            world.proxier.forget();
         }
         7 => {
             let pod = 20 + random.below(4);
