@@ -13,6 +13,9 @@ struct Step {
 /// How many rounds the crash test plays here; `cargo test` plays a few.
 const CRASH_ROUNDS: &str = "200";
 
+/// How many seeds of chaos the Service proxy has to bear here; `cargo test` plays some.
+const CHAOS_SEEDS: &str = "1000";
+
 /// The packages with code for Windows, and those below them.
 const WINDOWS_PACKAGES: &[&str] = &["transom", "host", "abi", "computenetwork", "vmcompute", "bcryptprimitives"];
 
@@ -25,6 +28,7 @@ const STEPS: &[Step] = &[
     Step { name: "tidy", run: tidy::run },
     Step { name: "shellcheck", run: || shell::run(shell::program("shellcheck").arg(".ci/run")) },
     Step { name: "crash test", run: crash_test },
+    Step { name: "chaos", run: chaos },
     Step { name: "dist", run: dist::run },
     Step { name: "interop hcsshim", run: || interop::run("hcsshim") },
     Step { name: "interop wine", run: || interop::run("wine") },
@@ -71,6 +75,12 @@ fn crash_test() -> Result<(), String> {
     let mut command = shell::cargo();
     command.args(["test", "--workspace", "--test", "crash", "--", "--nocapture", "--test-threads", "1"]);
     shell::run(command.env("TRANSOM_CRASH_ROUNDS", CRASH_ROUNDS))
+}
+
+fn chaos() -> Result<(), String> {
+    let mut command = shell::cargo();
+    command.args(["test", "--package", "proxy", "--test", "proxier", "chaos"]);
+    shell::run(command.env("TRANSOM_CHAOS_SEEDS", CHAOS_SEEDS))
 }
 
 /// What became of every step, and how long it took.
