@@ -359,3 +359,51 @@ pub fn answers(source: Ip, network: &Network, site: &Site) -> Result<Vec<Placed>
     }
     Ok(rules)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn extras(params: Value) -> Result<Extras, String> {
+        let document = json!({"AdditionalParams": params});
+        let balancer: LoadBalancer = hcn::parse(&document.to_string()).unwrap();
+        Extras::of(&balancer).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn fields_of_our_own_are_read_and_what_is_wrong_is_named() {
+        let id = "00000000-0000-0000-0000-000000000007";
+        let read = extras(json!({
+            "AffinityTimeoutSeconds": 5, "BackendPorts": {id: 81}, "InsideEndpoints": [id], "OutsideEndpoints": [],
+            "SourceRanges": ["10.1.2.3/8"], "Somebody": "else's"}));
+        let read = read.unwrap();
+        let seven: Guid = id.parse().unwrap();
+        assert!(read.serves(seven, Origin::Pod) && read.serves(seven, Origin::Node) && !read.serves(seven, Origin::Outside));
+        assert_eq!((read.ports[&seven], read.sources[0].to_string()), (81, "10.0.0.0/8".to_owned()));
+        assert_eq!(extras(json!({})), Ok(Extras::default()));
+        for (params, field) in [
+            (json!({"AffinityTimeoutSeconds": 0}), "AdditionalParams.AffinityTimeoutSeconds"),
+            (json!({"BackendPorts": []}), "AdditionalParams.BackendPorts"),
+            (json!({"BackendPorts": {id: 0}}), "AdditionalParams.BackendPorts"),
+            (json!({"InsideEndpoints": id}), "AdditionalParams.InsideEndpoints"),
+            (json!({"OutsideEndpoints": ["x"]}), "AdditionalParams.OutsideEndpoints"),
+            (json!({"SourceRanges": "10.0.0.0/8"}), "AdditionalParams.SourceRanges"),
+            (json!({"SourceRanges": ["10.0.0.0/33"]}), "AdditionalParams.SourceRanges"),
+        ] {
+            let refused = extras(params.clone()).unwrap_err();
+            assert!(refused.starts_with(field), "{params}: {refused}");
+        }
+    }
+
+    #[test]
+    fn whoever_is_in_no_range_is_dropped() {
+        let rule = RuleSpec::new("web", priority::ENDPOINT, Conditions::any(), Action::Allow);
+        assert_eq!(guarded(rule.clone(), &[]).len(), 1);
+        let [own, others] = &guarded(rule, &["10.0.0.0/8".parse().unwrap()])[..] else { panic!("two rules") };
+        assert_eq!(own.conditions.sources.len(), 1);
+        assert!(others.conditions.sources.is_empty() && others.priority > own.priority);
+        assert!(matches!(others.action, Action::Block(DropReason::AclBlock)));
+    }
+}
