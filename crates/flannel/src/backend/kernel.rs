@@ -1,0 +1,1 @@
+//! Backends on the kernel of Linux.
