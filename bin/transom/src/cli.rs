@@ -118,6 +118,8 @@ pub(crate) enum Command {
     /// Run a stand-in for the fabric that L2Tunnel networks talk to
     #[cfg(unix)]
     Fabric(crate::command::fabric::FabricArgs),
+    /// Run flannel's node agent: subnets from the cluster, and the ways to all other nodes
+    Flanneld(Box<crate::command::flanneld::FlanneldArgs>),
     /// Look into the switch: ports, rules, flows, counters, packets
     #[cfg(unix)]
     Vfp {

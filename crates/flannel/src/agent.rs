@@ -43,6 +43,7 @@ pub struct Agent {
     membership: Membership,
     backend: Box<dyn Backend>,
     interfaces: Interfaces,
+    seen: Option<Result<Desired, String>>,
 }
 
 /// What a round has found and done.
@@ -69,7 +70,7 @@ impl Agent {
             vni: backend.vni(),
             prefix: settings.prefix.clone(),
         };
-        Self { settings, membership, backend, interfaces }
+        Self { settings, membership, backend, interfaces, seen: None }
     }
 
     /// What annotations begin with.
@@ -77,10 +78,17 @@ impl Agent {
         &self.settings.prefix
     }
 
+    /// Whether the Nodes say something else than in the last round.
+    pub fn is_new(&self, nodes: &[Arc<Node>]) -> bool {
+        self.seen.as_ref() != Some(&desired(nodes, &self.settings.node_name, &self.membership))
+    }
+
     /// Makes true what can be made true, and says what cannot.
     pub fn round(&mut self, nodes: &[Arc<Node>]) -> Round {
         let has_file = self.settings.subnet_file.exists();
-        let desired = match desired(nodes, &self.settings.node_name, &self.membership) {
+        let found = desired(nodes, &self.settings.node_name, &self.membership);
+        self.seen = Some(found.clone());
+        let desired = match found {
             Ok(desired) => desired,
             Err(cause) => return Round { has_file, troubles: vec![Trouble::new(Subject::Node, cause)], ..Round::default() },
         };

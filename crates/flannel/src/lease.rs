@@ -157,6 +157,15 @@ fn vtep(key: &str, text: &str, vni: u32) -> Result<Vtep, String> {
     }
 }
 
+/// The hardware address under which a node's end of the tunnels was published, whatever its virtual network was.
+pub fn published_mac(annotations: &BTreeMap<String, String>) -> Option<MacAddress> {
+    let read = |key: &str| {
+        let data: Value = serde_json::from_str(annotations.get(key)?).ok()?;
+        data["VtepMAC"].as_str()?.parse::<MacAddress>().ok().filter(|mac| !mac.is_multicast() && *mac != MacAddress::default())
+    };
+    read(annotation::BACKEND_DATA).or_else(|| read(annotation::BACKEND_V6_DATA))
+}
+
 fn check_gateways(lease: &Lease) -> Result<(), String> {
     for subnet in &lease.subnets {
         if address_like(&lease.addresses, subnet.addr().is_ipv4()).is_none() {

@@ -15,6 +15,8 @@ pub struct Route {
     pub prefix: IpNet,
     /// The node.
     pub gateway: IpAddr,
+    /// The node is on the link even if no address of the link says so.
+    pub onlink: bool,
 }
 
 /// The machine as a router.
@@ -28,8 +30,8 @@ pub trait Router: Send {
     /// Removes a route.
     fn remove(&self, interface: u32, route: &Route) -> Result<(), String>;
 
-    /// Has the machine pass on packets that are not for itself.
-    fn forward(&self, v4: bool, v6: bool) -> Result<(), String>;
+    /// Has the machine pass on packets that are not for itself, at least where it has these addresses.
+    fn forward(&self, at: &[IpAddr]) -> Result<(), String>;
 }
 
 /// Makes the routes to peers those that there are within the pods' networks.
@@ -63,7 +65,7 @@ pub(super) fn by_address(peers: &[Lease]) -> Vec<Route> {
     let of_peer = |peer: &Lease| {
         let route = |subnet: &IpNet| {
             let gateway = address_like(&peer.addresses, subnet.addr().is_ipv4())?;
-            Some(Route { prefix: *subnet, gateway })
+            Some(Route { prefix: *subnet, gateway, onlink: false })
         };
         peer.subnets.iter().filter_map(route).collect::<Vec<_>>()
     };

@@ -88,15 +88,15 @@ impl HostGw {
     }
 
     /// Waits until HNS has given the network the node's address.
-    fn wait_for_management(&self, network: &Value) -> Result<(), Trouble> {
+    fn wait_for_management(&self, network: &Value) -> Result<IpAddr, Trouble> {
         let id = network["ID"].as_str().unwrap_or_default();
         let ask = || {
             let network = self.call("GET", &format!("/networks/{id}"), &Value::Null, "looking at the network")?;
             Ok(management(&network))
         };
         match management(network) {
-            Some(_) => Ok(()),
-            None => wait_for(ask)?.map(drop).ok_or_else(|| {
+            Some(address) => Ok(address),
+            None => wait_for(ask)?.ok_or_else(|| {
                 let text = format!("the network {} got no management address; see whether its adapter has one", self.conf.name);
                 Trouble::new(Subject::Hns, text)
             }),
@@ -153,10 +153,11 @@ impl Backend for HostGw {
 
     fn prepare(&mut self, own: &Own, site: &Site) -> Result<Prepared, Trouble> {
         let network = self.ensure_network(own, site)?;
-        self.wait_for_management(&network)?;
+        let management = self.wait_for_management(&network)?;
         self.ensure_endpoint(own, &network)?;
-        let family = |v4: bool| prefix_like(&own.subnets, v4).is_some();
-        self.router.forward(family(true), family(false)).map_err(|cause| Trouble::new(Subject::Kernel, cause))?;
+        let mut at: Vec<IpAddr> = own.subnets.iter().map(|subnet| nth(*subnet, 2)).collect();
+        at.push(management);
+        self.router.forward(&at).map_err(|cause| Trouble::new(Subject::Kernel, cause))?;
         Ok(Prepared { vtep: None, mtu: site.interface.mtu })
     }
 
@@ -176,8 +177,8 @@ fn is_ours(network: &Value, own: &Own) -> bool {
     network["Type"].as_str().is_some_and(|kind| kind.eq_ignore_ascii_case("L2Bridge")) && there == wanted
 }
 
-fn management(network: &Value) -> Option<String> {
-    network["ManagementIP"].as_str().filter(|address| !address.is_empty()).map(str::to_owned)
+fn management(network: &Value) -> Option<IpAddr> {
+    network["ManagementIP"].as_str()?.parse().ok()
 }
 
 fn same_id(one: &Value, other: &Value) -> bool {
