@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::time::Duration;
 
 use hcn::network::Network;
@@ -43,10 +44,15 @@ pub(crate) fn dual(mut conf: Value) -> Value {
 impl<'a> Flanneld<'a> {
     /// Starts it, and does not wait.
     pub(crate) fn spawn(node: &'a Node, cluster: &Cluster, os: &str, conf: &Value, more: &[&str]) -> Self {
+        Self::spawn_with(node, &cluster.kubeconfig(), os, conf, more)
+    }
+
+    /// The same with any kubeconfig.
+    pub(crate) fn spawn_with(node: &'a Node, kubeconfig: &Path, os: &str, conf: &Value, more: &[&str]) -> Self {
         fs::write(node.file("net-conf.json"), conf.to_string()).expect("a configuration");
         let path = |name: &str| node.file(name).display().to_string();
         let mut arguments: Vec<String> = ["--os", os, "--node-name", &node.name, "--hnsd", &path("hnsd.sock")].map(str::to_owned).to_vec();
-        arguments.extend(["--kubeconfig-file".to_owned(), cluster.kubeconfig().display().to_string()]);
+        arguments.extend(["--kubeconfig-file".to_owned(), kubeconfig.display().to_string()]);
         arguments.extend(["--net-config-path", &path("net-conf.json"), "--subnet-file", &path("subnet.env")].map(str::to_owned));
         arguments.extend(["--healthz-ip", "127.0.0.1", "--healthz-port", "10252", "--log-level", "info"].map(str::to_owned));
         arguments.extend(more.iter().map(|&argument| argument.to_owned()));

@@ -150,3 +150,19 @@ fn a_network_that_somebody_deletes_is_made_again() {
         assert_eq!(tcp(&far, near.v4()).ip(), far.v4());
     });
 }
+
+#[test]
+fn a_changed_configuration_replaces_the_network() {
+    run("hns::a_changed_configuration_replaces_the_network", || {
+        let world = World::new(1);
+        let cluster = cluster_of(&world, false);
+        drop(Flanneld::start(world.one(), &cluster, "windows", &vxlan()));
+        let before = network(world.one(), "vxlan0");
+        let mut conf = vxlan();
+        conf["Backend"]["VNI"] = json!(5000);
+        let _one = Flanneld::start(world.one(), &cluster, "windows", &conf);
+        let after = networks(world.one(), "vxlan0");
+        assert!(after.len() == 1 && after[0].id != before, "{after:?}");
+        assert!(cluster.annotation("node1", "backend-data").starts_with(r#"{"VNI":5000,"#));
+    });
+}

@@ -5,6 +5,8 @@
 
 mod agent;
 mod cluster;
+mod cni;
+mod fake_api;
 #[path = "../modes/harness/mod.rs"]
 mod harness;
 mod hns;

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::agent::{Flanneld, dual, host_gw, pod_in, subnet_env, vxlan};
+use crate::agent::{Flanneld, dual, host_gw, network, pod_in, subnet_env, vxlan};
 use crate::cluster::Cluster;
+use crate::harness::document::endpoint;
 use crate::harness::world::OUTSIDE;
 use crate::harness::{Node, Place, Pod, World, answers, eventually, pings, run, serve, tcp};
 use crate::hns::cluster_of;
@@ -29,7 +30,8 @@ fn mixed_world() -> World {
 
 fn start<'a>(world: &'a World, cluster: &Cluster, conf: &Value) -> Vec<Flanneld<'a>> {
     let os = |node: &Node| if node.number == 3 { "linux" } else { "windows" };
-    let agents: Vec<Flanneld> = world.nodes.iter().map(|node| Flanneld::spawn(node, cluster, os(node), conf, &["--ip-masq"])).collect();
+    let agents: Vec<Flanneld> =
+        world.nodes.iter().map(|node| Flanneld::spawn(node, cluster, os(node), conf, &["--ip-masq", "--iface", "eth0"])).collect();
     agents.iter().for_each(Flanneld::wait);
     agents
 }
@@ -121,6 +123,62 @@ fn gateways_of_hns_and_the_kernel() {
         cluster.remove("node2");
         eventually("nobody has a way there", || !world.one().ip("route").contains("10.244.2.0/24 via"));
         assert!(!answers(&pods[0], pods[1].v4()));
+        drop(agents);
+    });
+}
+
+#[test]
+fn tunnels_over_ipv6() {
+    run("mixed::tunnels_over_ipv6", || {
+        let world = mixed_world();
+        let cluster = Cluster::start(&world);
+        world.nodes.iter().for_each(|node| cluster.add(&node.name, &[&format!("fd00:244:{}::/64", node.number)]));
+        let mut conf = dual(vxlan());
+        conf["EnableIPv4"] = false.into();
+        let _agents = start(&world, &cluster, &conf);
+        assert_eq!(cluster.annotation("node1", "public-ipv6"), "fd00:99::1");
+        let expected = "FLANNEL_IPV6_NETWORK=fd00:244::/32\nFLANNEL_IPV6_SUBNET=fd00:244:1::1/64\nFLANNEL_MTU=1430\nFLANNEL_IPMASQ=true\n";
+        assert_eq!(subnet_env(world.one()), expected);
+        let pods = [1, 2].map(|n| {
+            let document = endpoint("pod", &[&format!("fd00:244:{n}::11/64")], &[&format!("fd00:244:{n}::1")], &[]);
+            world.nodes[n - 1].pod(network(&world.nodes[n - 1], "vxlan0"), &document)
+        });
+        let kernel = kernel_pod(&world.nodes[2], 3);
+        for (from, to, own) in [
+            (&*pods[0], pods[1].v6(), pods[0].v6()),
+            (&*pods[0], kernel.addresses[1], pods[0].v6()),
+            (&kernel.place, pods[1].v6(), kernel.addresses[1]),
+        ] {
+            pings(from, to);
+            assert_eq!(tcp(from, to).ip(), own);
+        }
+    });
+}
+
+#[test]
+fn a_node_of_the_kernel_gets_another_address() {
+    run("mixed::a_node_of_the_kernel_gets_another_address", || {
+        let world = mixed_world();
+        let cluster = cluster_of(&world, true);
+        let agents = start(&world, &cluster, &dual(vxlan()));
+        let pods = [1, 2].map(|n| pod_in(&world.nodes[n - 1], "vxlan0", n, 11, true));
+        let kernel = kernel_pod(&world.nodes[2], 3);
+        pings(&kernel.place, pods[0].v4());
+        world.nodes[2].ip("addr del 192.168.0.3/24 dev eth0");
+        world.nodes[2].ip("addr add 192.168.0.33/24 dev eth0");
+        world.nodes[2].ip("route add default via 192.168.0.254 dev eth0");
+        eventually("the others are told", || cluster.annotation("node3", "public-ip") == "192.168.0.33");
+        pings(&kernel.place, pods[0].v4());
+        all_meet(&pods, &kernel);
+        // A node that is made anew with another subnet: what was there for the old one goes.
+        cluster.remove("node3");
+        cluster.add("node3", &["10.244.8.0/24", "fd00:244:8::/64"]);
+        eventually("the file says so", || subnet_env(&world.nodes[2]).contains("FLANNEL_SUBNET=10.244.8.1/24"));
+        let addresses = world.nodes[2].addresses("flannel.4096");
+        assert!(
+            addresses.contains(&"10.244.8.0".parse().expect("an address"))
+                && !addresses.contains(&"10.244.3.0".parse().expect("an address"))
+        );
         drop(agents);
     });
 }

@@ -1,10 +1,11 @@
 //! What goes wrong around flanneld: it says so, keeps what works, and recovers by itself.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::agent::{Flanneld, pod, subnet_env, vxlan};
+use crate::agent::{Flanneld, networks, pod, subnet_env, vxlan};
 use crate::cluster::{Cluster, PREFIX};
-use crate::harness::{World, answers, eventually, pings, run};
+use crate::fake_api::{Behaviour, FakeApi};
+use crate::harness::{MOMENT, World, answers, eventually, pings, run};
 use crate::hns::cluster_of;
 
 #[test]
@@ -93,5 +94,77 @@ fn contradictory_nodes_are_complained_of_and_spoil_nothing() {
         });
         assert!(one.readiness().0, "this node is well");
         pings(&near, far.v4());
+    });
+}
+
+/// A Node as a fake server tells it: with everything that peers want to know.
+fn told(number: usize, version: &str, address: &str) -> Value {
+    json!({
+        "kind": "Node", "apiVersion": "v1",
+        "metadata": { "name": format!("node{number}"), "uid": format!("uid{number}"), "resourceVersion": version, "annotations": {
+            format!("{PREFIX}/kube-subnet-manager"): "true", format!("{PREFIX}/backend-type"): "vxlan", format!("{PREFIX}/public-ip"): address,
+            format!("{PREFIX}/backend-data"): format!(r#"{{"VNI":4096,"VtepMAC":"02:15:5d:00:00:0{number}"}}"#),
+        } },
+        "spec": { "podCIDR": format!("10.244.{number}.0/24"), "podCIDRs": [format!("10.244.{number}.0/24")] },
+    })
+}
+
+/// The ways to other nodes that a node has, as its HNS shows them.
+fn ways(world: &World) -> Vec<String> {
+    use hcn::policy::network::{NetworkPolicyType, RemoteSubnetRouteSettings};
+    let networks = networks(world.one(), "vxlan0");
+    let policies = networks.iter().flat_map(|network| &network.policies);
+    let remote = policies.filter(|policy| policy.is(&NetworkPolicyType::RemoteSubnetRoute));
+    let mut ways: Vec<String> = remote
+        .filter_map(|policy| policy.settings::<RemoteSubnetRouteSettings>().ok())
+        .map(|route| format!("{} {}", route.destination_prefix, route.provider_address))
+        .collect();
+    ways.sort();
+    ways
+}
+
+#[test]
+fn an_api_that_refuses_or_says_nothing_is_told_of() {
+    run("trouble::an_api_that_refuses_or_says_nothing_is_told_of", || {
+        let world = World::new(1);
+        let api = FakeApi::start(world.one(), Behaviour::Refuses(401));
+        let one = Flanneld::spawn_with(world.one(), &api.kubeconfig, "windows", &vxlan(), &[]);
+        one.says("api: the API server does not answer: ");
+        one.says("go away");
+        api.behave(Behaviour::Silent);
+        one.says("nothing is known of the cluster yet");
+        assert_eq!(one.get("/healthz"), (true, "ok\n".to_owned()));
+        assert_eq!(networks(world.one(), "vxlan0").len(), 0, "nothing is made of nothing");
+        drop(one);
+        api.behave(Behaviour::Serves { version: "100", nodes: vec![told(1, "90", "192.168.0.1")], events: Vec::new() });
+        let one = Flanneld::spawn_with(world.one(), &api.kubeconfig, "windows", &vxlan(), &[]);
+        eventually("it has what it needs", || subnet_env(world.one()).contains("FLANNEL_SUBNET=10.244.1.1/24"));
+        drop(one);
+    });
+}
+
+#[test]
+fn a_watch_that_breaks_and_repeats_changes_nothing_twice() {
+    run("trouble::a_watch_that_breaks_and_repeats_changes_nothing_twice", || {
+        let world = World::new(1);
+        let nodes = vec![told(1, "90", "192.168.0.1"), told(2, "91", "192.168.0.2")];
+        let modified = |node: Value| json!({ "type": "MODIFIED", "object": node });
+        // The same again and again, and the end of the connection after each.
+        let events = vec![modified(told(2, "91", "192.168.0.2")), modified(told(2, "91", "192.168.0.2"))];
+        let api = FakeApi::start(world.one(), Behaviour::Serves { version: "100", nodes: nodes.clone(), events });
+        let one = Flanneld::spawn_with(world.one(), &api.kubeconfig, "windows", &vxlan(), &[]);
+        eventually("the way is there", || ways(&world) == ["10.244.2.0/24 192.168.0.2"]);
+        std::thread::sleep(MOMENT * 3);
+        let changes = world.one().log("flanneld").matches("routes to other nodes").count();
+        assert_eq!(changes, 1, "{}", world.one().log("flanneld"));
+        // A server that has lost this node is not one to remove routes by.
+        let gone = json!({ "type": "ERROR", "object": { "kind": "Status", "code": 410, "reason": "Expired", "message": "too old" } });
+        api.behave(Behaviour::Serves { version: "50", nodes: Vec::new(), events: vec![gone.clone()] });
+        one.says("there is no Node node1");
+        assert_eq!(ways(&world), ["10.244.2.0/24 192.168.0.2"]);
+        // Back in time and forward again: what is said last counts.
+        let moved = vec![nodes[0].clone(), told(2, "120", "192.168.0.22")];
+        api.behave(Behaviour::Serves { version: "120", nodes: moved, events: vec![gone] });
+        eventually("the way is another", || ways(&world) == ["10.244.2.0/24 192.168.0.22"]);
     });
 }
