@@ -93,6 +93,9 @@ impl std::error::Error for Error {}
 /// Runs flanneld until it is told to stop. What it has made stays.
 pub fn run(options: Options) -> Result<(), Error> {
     let backend = backend(&options)?;
+    for key in &options.settings.net_conf.ignored {
+        tracing::warn!("net-conf.json: {key} means nothing here");
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Error::Io("start the runtime".into(), error))?;
     let outcome = runtime.block_on(serve(options, backend));

@@ -31,11 +31,12 @@ impl Report {
     /// Takes in how it goes, and logs what is new.
     pub(super) fn set(&self, has_file: bool, troubles: Vec<Trouble>, complaints: Vec<String>) {
         let mut state = self.lock();
-        if state.troubles != troubles {
-            troubles.iter().filter(|trouble| !state.troubles.contains(trouble)).for_each(|trouble| tracing::warn!("{trouble}"));
-            if troubles.is_empty() {
-                tracing::info!("all is well again");
-            }
+        for trouble in troubles.iter().filter(|trouble| !state.troubles.contains(trouble)) {
+            // At the start it is no trouble yet that nobody has answered.
+            if state.is_told { tracing::warn!("{trouble}") } else { tracing::info!("{trouble}") }
+        }
+        if !state.troubles.is_empty() && troubles.is_empty() {
+            tracing::info!("all is well");
         }
         complaints.iter().filter(|complaint| !state.complaints.contains(complaint)).for_each(|complaint| tracing::warn!("{complaint}"));
         (state.has_file, state.troubles, state.complaints, state.is_told) = (has_file, troubles, complaints, true);

@@ -31,7 +31,7 @@ pub(crate) fn vxlan() -> Value {
 
 /// Gateways.
 pub(crate) fn host_gw() -> Value {
-    json!({ "Network": "10.244.0.0/16", "Backend": { "Type": "host-gw", "Name": "cbr0" } })
+    json!({ "Network": "10.244.0.0/16", "Backend": { "Type": "host-gw", "Name": "cbr0", "DNSServerList": "10.96.0.10" } })
 }
 
 /// The same with IPv6.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::agent::{Flanneld, dual, host_gw, network, pod_in, subnet_env, vxlan};
+use crate::agent::{Flanneld, dual, host_gw, network, networks, pod_in, subnet_env, vxlan};
 use crate::cluster::Cluster;
 use crate::harness::document::endpoint;
 use crate::harness::world::OUTSIDE;
@@ -108,6 +108,7 @@ fn gateways_of_hns_and_the_kernel() {
         let cluster = cluster_of(&world, true);
         let agents = start(&world, &cluster, &dual(host_gw()));
         assert!(subnet_env(world.one()).contains("FLANNEL_MTU=1500\nFLANNEL_IPMASQ=true\n"));
+        assert_eq!(networks(world.one(), "cbr0")[0].dns.server_list, ["10.96.0.10"]);
         let pods = [1, 2].map(|n| pod_in(&world.nodes[n - 1], "cbr0", n, 11, true));
         let kernel = kernel_pod(&world.nodes[2], 3);
         all_meet(&pods, &kernel);

@@ -93,6 +93,7 @@ fn contradictory_nodes_are_complained_of_and_spoil_nothing() {
             one.readiness().1.contains("note: node thief: its podCIDR 10.244.2.0/25 overlaps 10.244.2.0/24 of node node2")
         });
         assert!(one.readiness().0, "this node is well");
+        eventually("an Event says so", || cluster.events("node1").iter().any(|it| it.starts_with("FlannelPeer node thief: its podCIDR")));
         pings(&near, far.v4());
     });
 }
