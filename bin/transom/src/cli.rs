@@ -116,11 +116,12 @@ pub(crate) enum Command {
     #[cfg(unix)]
     Vswitchd(crate::command::vswitchd::VswitchdArgs),
     /// Run kube-proxy: Services of the cluster become load balancers of HNS
-    #[cfg(unix)]
-    KubeProxy(crate::command::kube_proxy::KubeProxyArgs),
+    KubeProxy(Box<crate::command::kube_proxy::KubeProxyArgs>),
     /// Run a stand-in for the fabric that L2Tunnel networks talk to
     #[cfg(unix)]
     Fabric(crate::command::fabric::FabricArgs),
+    /// Run flannel's node agent: subnets from the cluster, and the ways to all other nodes
+    Flanneld(Box<crate::command::flanneld::FlanneldArgs>),
     /// Look into the switch: ports, rules, flows, counters, packets
     #[cfg(unix)]
     Vfp {

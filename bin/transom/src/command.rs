@@ -6,12 +6,13 @@ pub(crate) mod cni;
 pub(crate) mod endpoint;
 #[cfg(unix)]
 pub(crate) mod fabric;
+pub(crate) mod flanneld;
 #[cfg(unix)]
 pub(crate) mod hnsd;
 pub(crate) mod hnsdiag;
-#[cfg(unix)]
 pub(crate) mod kube_proxy;
 pub(crate) mod load_balancer;
+mod log;
 pub(crate) mod namespace;
 pub(crate) mod network;
 pub(crate) mod object;
@@ -74,10 +75,10 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Hnsd(args) => hnsd::run(args, global.token_file),
         #[cfg(unix)]
         Command::Vswitchd(args) => vswitchd::run(args),
-        #[cfg(unix)]
-        Command::KubeProxy(args) => kube_proxy::run(args, &global),
+        Command::KubeProxy(args) => kube_proxy::run(*args, &global),
         #[cfg(unix)]
         Command::Fabric(args) => fabric::run(&args),
+        Command::Flanneld(args) => flanneld::run(*args, &global),
         #[cfg(unix)]
         Command::Vfp { verb } => vfp::run(&Output::new(global.output), verb),
         Command::Version => version::run(&global),

@@ -6,4 +6,5 @@
 
 pub mod connect;
 pub mod mirror;
+#[cfg(unix)]
 pub mod server;

@@ -13,6 +13,18 @@ pub struct Interface {
     pub addresses: Vec<IpNet>,
 }
 
+/// What Windows tells of an interface besides; elsewhere there is netlink.
+#[cfg(windows)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct More {
+    /// Its number.
+    pub index: u32,
+    /// The largest packet it takes.
+    pub mtu: u32,
+    /// Whether there is a gateway on it.
+    pub has_gateway: bool,
+}
+
 /// All of them, in the system's order. Loopback has no Ethernet address.
 #[cfg(unix)]
 pub fn list() -> Vec<Interface> {
@@ -39,10 +51,16 @@ fn network(entry: &nix::ifaddrs::InterfaceAddress) -> Option<IpNet> {
 
 /// All of them, in the system's order.
 #[cfg(windows)]
-#[allow(unsafe_code)]
 pub fn list() -> Vec<Interface> {
+    list_with_more().into_iter().map(|(interface, _)| interface).collect()
+}
+
+/// All of them with what Windows tells besides, in the system's order.
+#[cfg(windows)]
+#[allow(unsafe_code)]
+pub fn list_with_more() -> Vec<(Interface, More)> {
     use windows_sys::Win32::Foundation::{ERROR_BUFFER_OVERFLOW, NO_ERROR};
-    use windows_sys::Win32::NetworkManagement::IpHelper::{GetAdaptersAddresses, IP_ADAPTER_ADDRESSES_LH};
+    use windows_sys::Win32::NetworkManagement::IpHelper::{GAA_FLAG_INCLUDE_GATEWAYS, GetAdaptersAddresses, IP_ADAPTER_ADDRESSES_LH};
 
     const WORD: usize = size_of::<u64>();
     // Whatever the family, every adapter is told once.
@@ -53,7 +71,7 @@ pub fn list() -> Vec<Interface> {
         let mut size = u32::try_from(buffer.len() * WORD).unwrap_or(u32::MAX);
         let first: *mut IP_ADAPTER_ADDRESSES_LH = buffer.as_mut_ptr().cast();
         // SAFETY: the buffer has `size` bytes, is aligned for the structure, and lives until the list was walked.
-        match unsafe { GetAdaptersAddresses(ANY_FAMILY, 0, std::ptr::null(), first, &mut size) } {
+        match unsafe { GetAdaptersAddresses(ANY_FAMILY, GAA_FLAG_INCLUDE_GATEWAYS, std::ptr::null(), first, &mut size) } {
             ERROR_BUFFER_OVERFLOW => buffer = vec![0; size as usize / WORD + 1],
             // SAFETY: the call has filled the buffer with a list that ends in a null pointer.
             NO_ERROR => return unsafe { walk(first) },
@@ -68,7 +86,7 @@ pub fn list() -> Vec<Interface> {
 /// The pointer is to a list that the system made, in memory that is still there.
 #[cfg(windows)]
 #[allow(unsafe_code)]
-unsafe fn walk(first: *const windows_sys::Win32::NetworkManagement::IpHelper::IP_ADAPTER_ADDRESSES_LH) -> Vec<Interface> {
+unsafe fn walk(first: *const windows_sys::Win32::NetworkManagement::IpHelper::IP_ADAPTER_ADDRESSES_LH) -> Vec<(Interface, More)> {
     let mut interfaces = Vec::new();
     let mut next = first;
     // SAFETY: the caller says that every element is there up to the null pointer at the end.
@@ -80,7 +98,12 @@ unsafe fn walk(first: *const windows_sys::Win32::NetworkManagement::IpHelper::IP
             let name = unsafe { text(adapter.FriendlyName) };
             // SAFETY: the list of addresses is part of the same memory.
             let addresses = unsafe { networks(adapter.FirstUnicastAddress) };
-            interfaces.push(Interface { name, mac, addresses });
+            // SAFETY: every form of the union begins with length and number.
+            let index = unsafe { adapter.Anonymous1.Anonymous.IfIndex };
+            // An interface without IPv4 has its number under IPv6 only.
+            let index = if index == 0 { adapter.Ipv6IfIndex } else { index };
+            let more = More { index, mtu: adapter.Mtu, has_gateway: !adapter.FirstGatewayAddress.is_null() };
+            interfaces.push((Interface { name, mac, addresses }, more));
         }
     }
     interfaces

@@ -5,6 +5,7 @@
 
 mod address;
 mod error;
+mod forwarding;
 mod link;
 mod monitor;
 mod neighbour;
@@ -22,7 +23,8 @@ use netlink_sys::protocols::NETLINK_ROUTE;
 
 pub use address::Address;
 pub use error::NetlinkError;
-pub use link::Link;
+pub use forwarding::Forwarding;
+pub use link::{Link, Vxlan};
 pub use monitor::{Change, Monitor};
 pub use neighbour::Neighbour;
 pub use route::{Hop, NextHop, Route};

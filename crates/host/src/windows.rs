@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 mod events;
+pub mod forwarding;
 mod library;
 mod text;
 

@@ -50,7 +50,7 @@ pub fn run(options: Options) -> Result<(), Error> {
 }
 
 async fn serve(options: Options) -> Result<(), Error> {
-    let signals = crate::hnsd::stop_signal().map_err(|error| Error::Io("listen to signals".into(), error))?;
+    let signals = crate::manager::stop_signal().map_err(|error| Error::Io("listen to signals".into(), error))?;
     let kubeconfig = options.kubeconfig.clone();
     let server = Server::start(options).await.map_err(Error::Start)?;
     let address = server.address();
@@ -59,8 +59,8 @@ async fn serve(options: Options) -> Result<(), Error> {
     let mut out = std::io::stdout().lock();
     _ = writeln!(out, "ready: the Kubernetes API listens on https://{address}{told}").and_then(|()| out.flush());
     drop(out);
-    _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    crate::manager::ready();
     server.run(signals).await;
-    _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
+    crate::manager::stopping();
     Ok(())
 }

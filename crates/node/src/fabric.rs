@@ -120,7 +120,7 @@ pub fn run(config: Config) -> Result<(), Error> {
     let mut out = std::io::stdout().lock();
     _ = writeln!(out, "ready: the fabric has {} links", links.len()).and_then(|()| out.flush());
     drop(out);
-    _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    crate::manager::ready();
     links.run()
 }
 

@@ -6,7 +6,6 @@ mod switch;
 mod token;
 
 use std::fmt;
-use std::future::Future;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,7 +17,6 @@ use hns::{Build, Service};
 use host::lock::{Lock, LockError};
 use host::socket::SocketError;
 use tokio::net::{TcpListener, UnixListener};
-use tokio::signal::unix::{SignalKind, signal};
 
 pub use machine::{AdapterSpec, ParseAdapterError};
 
@@ -130,7 +128,7 @@ async fn serve(options: &Options, service: Arc<Service>, listener: std::os::unix
         move |error| Error::Io(doing, error)
     };
     let (stop, stopping) = tokio::sync::watch::channel(false);
-    let signals = stop_signal().map_err(io("listen to signals"))?;
+    let signals = crate::manager::stop_signal().map_err(io("listen to signals"))?;
     listener.set_nonblocking(true).map_err(io("prepare the socket"))?;
     let unix = UnixListener::from_std(listener).map_err(io("prepare the socket"))?;
     let unix = tokio::spawn(http::serve_unix(unix, service.clone(), stopped(stopping.clone())));
@@ -141,7 +139,7 @@ async fn serve(options: &Options, service: Arc<Service>, listener: std::os::unix
     announce(options, &service);
     signals.await;
     tracing::info!("stopping");
-    _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
+    crate::manager::stopping();
     _ = stop.send(true);
     let stopping_service = service.clone();
     _ = tokio::task::spawn_blocking(move || stopping_service.stop()).await;
@@ -178,18 +176,7 @@ fn announce(options: &Options, service: &Service) {
     tracing::info!(socket = %options.socket.display(), profile, "ready");
     let mut out = std::io::stdout().lock();
     _ = writeln!(out, "ready: hnsd listens on {} as {profile}", options.socket.display()).and_then(|()| out.flush());
-    _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
-}
-
-pub(crate) fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    })
+    crate::manager::ready();
 }
 
 pub(crate) async fn stopped(mut stopping: tokio::sync::watch::Receiver<bool>) {

@@ -69,7 +69,7 @@ pub fn run(options: Options) -> Result<(), Error> {
 
 async fn serve(options: Options) -> Result<(), Error> {
     let Options { configuration, hcn } = options;
-    let stop = crate::hnsd::stop_signal().map_err(|error| Error::Io("listen to signals".into(), error))?;
+    let stop = crate::manager::stop_signal().map_err(|error| Error::Io("listen to signals".into(), error))?;
     let source = match configuration.kubeconfig() {
         Some(path) => Source::File { path, context: None },
         None => Source::Usual,
@@ -120,5 +120,5 @@ fn announce(node: &str, health: Option<SocketAddr>, metrics: Option<SocketAddr>)
     let mut out = std::io::stdout().lock();
     let line = format!("ready: kube-proxy of node {node} tells its health at {} and its metrics at {}", at(health), at(metrics));
     _ = writeln!(out, "{line}").and_then(|()| out.flush());
-    _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    crate::manager::ready();
 }

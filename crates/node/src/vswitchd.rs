@@ -124,7 +124,7 @@ pub(crate) fn random_seed() -> u64 {
 }
 
 async fn serve(options: &Options, chassis: Arc<Mutex<Chassis>>, listener: std::os::unix::net::UnixListener) -> Result<(), Error> {
-    let signals = crate::hnsd::stop_signal().map_err(|error| Error::io("listen to signals", error))?;
+    let signals = crate::manager::stop_signal().map_err(|error| Error::io("listen to signals", error))?;
     listener.set_nonblocking(true).map_err(|error| Error::io("prepare the socket", error))?;
     let listener = UnixListener::from_std(listener).map_err(|error| Error::io("prepare the socket", error))?;
     let (stop, stopping) = tokio::sync::watch::channel(false);
@@ -133,10 +133,10 @@ async fn serve(options: &Options, chassis: Arc<Mutex<Chassis>>, listener: std::o
     let mut out = std::io::stdout().lock();
     _ = writeln!(out, "ready: vswitchd listens on {}", options.socket.display()).and_then(|()| out.flush());
     drop(out);
-    _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    crate::manager::ready();
     signals.await;
     tracing::info!("stopping");
-    _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
+    crate::manager::stopping();
     _ = stop.send(true);
     _ = tokio::time::timeout(Duration::from_secs(3), served).await;
     Ok(())

@@ -66,7 +66,7 @@ fn port_range(text: &str) -> Result<RangeInclusive<u16>, String> {
 /// Does what the verb says.
 pub(crate) fn run(verb: ApiVerb) -> Result<(), Failure> {
     let ApiVerb::Serve(args) = verb;
-    super::hnsd::start_log(&args.log_level)?;
+    super::log::start(&args.log_level)?;
     let options = Options {
         listen: args.listen,
         state_dir: args.state_dir,

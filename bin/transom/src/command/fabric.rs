@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::Args;
 use node::fabric::Config;
 
-use super::hnsd::start_log;
 use crate::exit::{Exit, Failure};
 
 /// Run a stand-in for the fabric that L2Tunnel networks talk to
@@ -37,7 +36,7 @@ Example:
 
 /// Runs the fabric until it is told to stop.
 pub(crate) fn run(args: &FabricArgs) -> Result<(), Failure> {
-    start_log(&args.log_level)?;
+    super::log::start(&args.log_level)?;
     let path = args.file.display();
     let text = std::fs::read_to_string(&args.file).map_err(|error| Failure::new(Exit::Usage, format!("cannot read {path}: {error}")))?;
     let config: Config = serde_norway::from_str(&text).map_err(|error| Failure::new(Exit::Usage, format!("{path}: {error}")))?;

@@ -1,6 +1,6 @@
 //! Running the Host Networking Service.
 
-use std::io::{self, IsTerminal};
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -10,7 +10,6 @@ use hns::Build;
 use host::lock::LockError;
 use host::socket::SocketError;
 use node::hnsd::{AdapterSpec, Error, Options};
-use tracing_subscriber::EnvFilter;
 
 use crate::exit::{Exit, Failure};
 
@@ -72,7 +71,7 @@ fn loopback(text: &str) -> Result<SocketAddr, String> {
 
 /// Runs the service until it is told to stop.
 pub(crate) fn run(args: HnsdArgs, token_file: Option<PathBuf>) -> Result<(), Failure> {
-    start_log(&args.log_level)?;
+    super::log::start(&args.log_level)?;
     let usage = |error: hcn::Error| Failure::from(error).exit(Exit::Usage);
     let options = Options {
         token_file: token_file.unwrap_or_else(|| args.state_dir.join("token")),
@@ -95,17 +94,6 @@ fn exit(error: &Error) -> Exit {
         Error::Io(_, error) if error.kind() == io::ErrorKind::PermissionDenied => Exit::Refused,
         _ => Exit::Failed,
     }
-}
-
-/// The log goes to standard error, where a service manager picks it up.
-pub(super) fn start_log(level: &str) -> Result<(), Failure> {
-    let filter = EnvFilter::try_new(level).map_err(|error| {
-        let remedy = "use error, warn, info, debug or trace, or directives such as hns=debug,info";
-        Failure::new(Exit::Usage, format!("{level:?} is no log level: {error}")).remedy(remedy)
-    })?;
-    let colour = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(colour).init();
-    Ok(())
 }
 
 #[cfg(test)]

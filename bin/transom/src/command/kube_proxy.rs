@@ -99,7 +99,7 @@ Examples:
 
 /// Runs it until it is told to stop.
 pub(crate) fn run(args: KubeProxyArgs, global: &Global) -> Result<(), Failure> {
-    super::hnsd::start_log(&args.log_level)?;
+    super::log::start(&args.log_level)?;
     let configuration = configuration(args).map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
     let hcn: Arc<dyn Hcn> = connect(global)?.into();
     node::kube_proxy::run(Options { configuration, hcn }).map_err(|error| Failure::new(exit(&error), error.to_string()))

@@ -9,7 +9,6 @@ use host::lock::LockError;
 use host::socket::SocketError;
 use node::vswitchd::{Error, Options, default_namespace_dir, default_socket};
 
-use super::hnsd::start_log;
 use crate::exit::{Exit, Failure};
 
 /// Run the virtual switch
@@ -66,7 +65,7 @@ fn port_range(text: &str) -> Result<RangeInclusive<u16>, String> {
 
 /// Runs the switch until it is told to stop.
 pub(crate) fn run(args: VswitchdArgs) -> Result<(), Failure> {
-    start_log(&args.log_level)?;
+    super::log::start(&args.log_level)?;
     let connections = args.connections as usize;
     let options = Options {
         socket: args.socket,

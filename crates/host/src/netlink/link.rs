@@ -1,11 +1,12 @@
 //! Links: the network interfaces of a namespace.
 
+use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd};
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{
-    AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoData, InfoKind, InfoVeth, LinkAttribute, LinkExtentMask, LinkFlags, LinkInfo,
+    AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoData, InfoKind, InfoVeth, InfoVxlan, LinkAttribute, LinkExtentMask, LinkFlags, LinkInfo,
     LinkMessage,
 };
 use wire::MacAddress;
@@ -42,6 +43,48 @@ pub struct Link {
     pub controller: Option<u32>,
     /// Whether the kernel makes IPv6 addresses for it by itself.
     pub makes_addresses: bool,
+    /// How its tunnels are, if it is an end of some.
+    pub vxlan: Option<Vxlan>,
+}
+
+/// How the tunnels of a VXLAN link are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vxlan {
+    /// The virtual network.
+    pub vni: u32,
+    /// The UDP port.
+    pub port: u16,
+    /// The address they come from.
+    pub local: Option<IpAddr>,
+    /// The link they go by.
+    pub parent: u32,
+}
+
+impl Vxlan {
+    fn read(infos: &[InfoVxlan]) -> Self {
+        let mut vxlan = Self { vni: 0, port: 0, local: None, parent: 0 };
+        for info in infos {
+            match info {
+                InfoVxlan::Id(vni) => vxlan.vni = *vni,
+                InfoVxlan::Port(port) => vxlan.port = *port,
+                InfoVxlan::Local(address) => vxlan.local = Some(IpAddr::V4(*address)),
+                InfoVxlan::Local6(address) => vxlan.local = Some(IpAddr::V6(*address)),
+                InfoVxlan::Link(index) => vxlan.parent = *index,
+                _ => {}
+            }
+        }
+        vxlan
+    }
+
+    /// Without learning: who is where is told, and nothing else believed.
+    fn write(&self) -> Vec<InfoVxlan> {
+        let mut infos = vec![InfoVxlan::Id(self.vni), InfoVxlan::Link(self.parent), InfoVxlan::Learning(false), InfoVxlan::Port(self.port)];
+        infos.extend(self.local.map(|local| match local {
+            IpAddr::V4(address) => InfoVxlan::Local(address),
+            IpAddr::V6(address) => InfoVxlan::Local6(address),
+        }));
+        infos
+    }
 }
 
 impl Link {
@@ -68,7 +111,10 @@ impl Link {
             LinkAttribute::GsoMaxSize(size) => self.gso_max_size = Some(size),
             LinkAttribute::GsoIpv4MaxSize(size) => self.gso_ipv4_max_size = Some(size),
             LinkAttribute::Controller(index) => self.controller = Some(index),
-            LinkAttribute::LinkInfo(infos) => self.kind = infos.iter().find_map(kind),
+            LinkAttribute::LinkInfo(infos) => {
+                self.kind = infos.iter().find_map(kind);
+                self.vxlan = infos.iter().find_map(vxlan);
+            }
             LinkAttribute::AfSpecUnspec(families) => self.makes_addresses = !families.iter().any(makes_none),
             _ => {}
         }
@@ -77,6 +123,10 @@ impl Link {
 
 fn kind(info: &LinkInfo) -> Option<String> {
     if let LinkInfo::Kind(kind) = info { Some(kind.to_string()) } else { None }
+}
+
+fn vxlan(info: &LinkInfo) -> Option<Vxlan> {
+    if let LinkInfo::Data(InfoData::Vxlan(infos)) = info { Some(Vxlan::read(infos)) } else { None }
 }
 
 fn makes_none(family: &AfSpecUnspec) -> bool {
@@ -128,6 +178,11 @@ impl Netlink {
     /// Makes a learning bridge without ports.
     pub fn create_bridge(&self, name: &str) -> Result<(), NetlinkError> {
         self.create_link(name, vec![LinkInfo::Kind(InfoKind::Bridge)])
+    }
+
+    /// Makes an end of tunnels.
+    pub fn create_vxlan(&self, name: &str, vxlan: &Vxlan) -> Result<(), NetlinkError> {
+        self.create_link(name, vec![LinkInfo::Kind(InfoKind::Vxlan), LinkInfo::Data(InfoData::Vxlan(vxlan.write()))])
     }
 
     fn create_link(&self, name: &str, info: Vec<LinkInfo>) -> Result<(), NetlinkError> {

@@ -44,6 +44,7 @@ pub(super) enum Family {
 #[repr(u16)]
 pub(super) enum Operation {
     NewTable = 0,
+    DeleteTable = 2,
     NewChain = 3,
     NewRule = 6,
     DeleteRule = 8,

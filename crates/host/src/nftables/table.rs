@@ -47,6 +47,30 @@ impl Table {
         Ok(table)
     }
 
+    /// Makes a table that stays when everybody who knows of it is gone, in place of the one of that name, at one instant.
+    pub(super) fn leave(family: Family, name: &str, chains: &[Chain], rules: &[Vec<Steps>]) -> Result<(), NftError> {
+        let table = Self { connection: Connection::open()?, family, name: name.to_owned(), chains: chains.to_vec() };
+        let mut batch = Batch::new(family);
+        let named = || Attributes::new().text(1, name);
+        // It can only be deleted if it is there, so it is made first, unless it is.
+        batch.add(Operation::NewTable, CREATE, named());
+        batch.add(Operation::DeleteTable, 0, named());
+        batch.add(Operation::NewTable, CREATE, named());
+        chains.iter().for_each(|chain| batch.add(Operation::NewChain, CREATE, chain.attributes(name)));
+        table.add_rules(&mut batch, rules);
+        let Self { mut connection, .. } = table;
+        connection.commit(&batch, &format!("make the nf_tables table {name}"))
+    }
+
+    /// Removes a table that stays, if it is there.
+    pub(super) fn remove(family: Family, name: &str) -> Result<(), NftError> {
+        let mut batch = Batch::new(family);
+        let named = || Attributes::new().text(1, name);
+        batch.add(Operation::NewTable, CREATE, named());
+        batch.add(Operation::DeleteTable, 0, named());
+        Connection::open()?.commit(&batch, &format!("remove the nf_tables table {name}"))
+    }
+
     /// Replaces all rules at one instant.
     pub(super) fn replace(&mut self, rules: &[Vec<Steps>]) -> Result<(), NftError> {
         let mut batch = Batch::new(self.family);

@@ -5,6 +5,11 @@
 //!
 //! A gateway that is on the adapter's own link is somebody there, and requests for it go out. Any other gateway is the node itself: it
 //! answers for it and routes, as it does on Windows through a host endpoint. In a VLAN the node is not, and all gateways are somebody there.
+//!
+//! An endpoint may have another gateway than its network, within the network's subnets: flannel's pods have the address of the host
+//! endpoint, and not the one that flannel gives the network. It is the node, too, unless an endpoint of the switch has it.
+
+use std::net::IpAddr;
 
 use hcn::endpoint::Endpoint;
 use hcn::network::Network;
@@ -39,5 +44,16 @@ pub fn endpoint(endpoint: &Endpoint, network: &Network, site: &Site, port: PortI
         rules.push(answer(Realm::Host, Stage::NeighbourOut, &name, address, mac, priority::ENDPOINT));
         rules.push(answer(Realm::Wire, Stage::NeighbourIn, &name, address, on_wire, priority::ENDPOINT));
     }
+    let own = own_gateways(endpoint, network)?.into_iter().filter(|gateway| !adapter.is_on_link(*gateway));
+    rules.extend(own.map(|gateway| answer(Realm::Wire, Stage::NeighbourOut, &name, Ip::from(gateway), adapter.mac, priority::GATEWAY)));
     Ok(rules)
+}
+
+/// The gateways of an endpoint that are not its network's, within the subnets where the node is.
+fn own_gateways(endpoint: &Endpoint, network: &Network) -> Result<Vec<IpAddr>, CompileError> {
+    let (known, subnets) = (gateways(network)?, vlan::subnets(network)?);
+    let hops = endpoint.routes.iter().filter(|route| route.is_default()).filter_map(|route| route.next_hop.parse::<IpAddr>().ok());
+    let is_here = |hop: &IpAddr| subnets.iter().any(|(prefix, vlan)| vlan.is_none() && prefix.contains(hop));
+    let is_new = |hop: &IpAddr| !known.iter().any(|(gateway, _)| gateway == hop);
+    Ok(hops.filter(|hop| is_here(hop) && is_new(hop)).collect())
 }

@@ -1,0 +1,38 @@
+//! Whoever starts and stops daemons: a service manager, a script, a person.
+
+use std::future::Future;
+use std::io;
+
+/// Says that the daemon does its work now.
+pub(crate) fn ready() {
+    #[cfg(unix)]
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+}
+
+/// Says that it is about to end.
+pub(crate) fn stopping() {
+    #[cfg(unix)]
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
+}
+
+/// Ends when the daemon is told to stop: by SIGTERM or SIGINT, on Windows by Ctrl-C.
+#[cfg(unix)]
+pub(crate) fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+/// Ends when the daemon is told to stop.
+#[cfg(windows)]
+pub(crate) fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+    Ok(async {
+        _ = tokio::signal::ctrl_c().await;
+    })
+}

@@ -1,0 +1,138 @@
+//! flanneld on a node of the world.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::time::Duration;
+
+use hcn::network::Network;
+use hcn::{Guid, HcnExt};
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::harness::document::{endpoint, outbound_nat};
+use crate::harness::node::Daemon;
+use crate::harness::{Node, Pod, eventually};
+
+/// Where `/readyz` is.
+const HEALTH: &str = "127.0.0.1:10252";
+
+/// A running flanneld.
+pub(crate) struct Flanneld<'a> {
+    pub(crate) node: &'a Node,
+    _daemon: Daemon,
+}
+
+/// Tunnels as Windows has them.
+pub(crate) fn vxlan() -> Value {
+    json!({ "Network": "10.244.0.0/16", "Backend": { "Type": "vxlan", "Name": "vxlan0", "VNI": 4096, "Port": 4789 } })
+}
+
+/// Gateways.
+pub(crate) fn host_gw() -> Value {
+    json!({ "Network": "10.244.0.0/16", "Backend": { "Type": "host-gw", "Name": "cbr0", "DNSServerList": "10.96.0.10" } })
+}
+
+/// The same with IPv6.
+pub(crate) fn dual(mut conf: Value) -> Value {
+    conf["EnableIPv6"] = json!(true);
+    conf["IPv6Network"] = json!("fd00:244::/32");
+    conf
+}
+
+impl<'a> Flanneld<'a> {
+    /// Starts it, and does not wait.
+    pub(crate) fn spawn(node: &'a Node, cluster: &Cluster, os: &str, conf: &Value, more: &[&str]) -> Self {
+        Self::spawn_with(node, &cluster.kubeconfig(), os, conf, more)
+    }
+
+    /// The same with any kubeconfig.
+    pub(crate) fn spawn_with(node: &'a Node, kubeconfig: &Path, os: &str, conf: &Value, more: &[&str]) -> Self {
+        fs::write(node.file("net-conf.json"), conf.to_string()).expect("a configuration");
+        let path = |name: &str| node.file(name).display().to_string();
+        let mut arguments: Vec<String> = ["--os", os, "--node-name", &node.name, "--hnsd", &path("hnsd.sock")].map(str::to_owned).to_vec();
+        arguments.extend(["--kubeconfig-file".to_owned(), kubeconfig.display().to_string()]);
+        arguments.extend(["--net-config-path", &path("net-conf.json"), "--subnet-file", &path("subnet.env")].map(str::to_owned));
+        arguments.extend(["--healthz-ip", "127.0.0.1", "--healthz-port", "10252", "--log-level", "info"].map(str::to_owned));
+        arguments.extend(more.iter().map(|&argument| argument.to_owned()));
+        Self { node, _daemon: node.spawn("flanneld", &arguments, "flanneld.log") }
+    }
+
+    /// Starts it, and waits until it is ready.
+    pub(crate) fn start(node: &'a Node, cluster: &Cluster, os: &str, conf: &Value) -> Self {
+        let flanneld = Self::spawn(node, cluster, os, conf, &[]);
+        flanneld.wait();
+        flanneld
+    }
+
+    /// Waits until it is ready.
+    pub(crate) fn wait(&self) {
+        let start = std::time::Instant::now();
+        while !self.readiness().0 {
+            let patience = crate::harness::PATIENCE * 2;
+            assert!(start.elapsed() < patience, "{}: {}\n{}", self.node.name, self.readiness().1, self.node.log("flanneld"));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until it says something at `/readyz` that contains a text.
+    pub(crate) fn says(&self, text: &str) {
+        eventually(&format!("{} says {text:?}: {:?}", self.node.name, self.readiness()), || {
+            let (is_ready, said) = self.readiness();
+            !is_ready && said.contains(text)
+        });
+    }
+
+    /// What `/readyz` says.
+    pub(crate) fn readiness(&self) -> (bool, String) {
+        self.get("/readyz")
+    }
+
+    pub(crate) fn get(&self, path: &str) -> (bool, String) {
+        let address: SocketAddr = HEALTH.parse().expect("an address");
+        let ask = || -> std::io::Result<String> {
+            let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(1))?;
+            write!(stream, "GET {path} HTTP/1.1\r\nHost: node\r\nConnection: close\r\n\r\n")?;
+            let mut text = String::new();
+            stream.read_to_string(&mut text).map(|_| text)
+        };
+        let answer = self.node.run(ask).unwrap_or_default();
+        let body = answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default();
+        (answer.starts_with("HTTP/1.1 200"), body)
+    }
+}
+
+/// What CNI plugins read on a node.
+pub(crate) fn subnet_env(node: &Node) -> String {
+    fs::read_to_string(node.file("subnet.env")).unwrap_or_default()
+}
+
+/// The networks of a node with a name.
+pub(crate) fn networks(node: &Node, name: &str) -> Vec<Network> {
+    node.client.objects(&[("Name", name)]).expect("the networks")
+}
+
+/// The network of a node.
+pub(crate) fn network(node: &Node, name: &str) -> Guid {
+    networks(node, name).first().unwrap_or_else(|| panic!("{} has no network {name}", node.name)).id
+}
+
+/// A pod on a network of HNS, with the subnet that the node has by its number.
+pub(crate) fn pod(node: &Node, name: &str, number: usize) -> Pod {
+    pod_in(node, name, node.number, number, false)
+}
+
+/// The same in any subnet, with IPv6 if wanted.
+pub(crate) fn pod_in(node: &Node, name: &str, subnet: usize, number: usize, v6: bool) -> Pod {
+    let mut addresses = vec![format!("10.244.{subnet}.{number}/24")];
+    let mut gateways = vec![format!("10.244.{subnet}.1")];
+    if v6 {
+        addresses.push(format!("fd00:244:{subnet}::{number}/64"));
+        gateways.push(format!("fd00:244:{subnet}::1"));
+    }
+    let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
+    let gateways: Vec<&str> = gateways.iter().map(String::as_str).collect();
+    let document = endpoint(&format!("pod{subnet}-{number}"), &addresses, &gateways, &[outbound_nat(&["10.244.0.0/16"])]);
+    node.pod(network(node, name), &document)
+}
