@@ -71,3 +71,57 @@ pub(super) fn by_address(peers: &[Lease]) -> Vec<Route> {
     };
     peers.iter().flat_map(of_peer).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// A router that has some routes, and refuses one.
+    struct Fake {
+        routes: Mutex<Vec<Route>>,
+        refused: Route,
+    }
+
+    impl Router for Fake {
+        fn routes(&self, _interface: u32) -> Result<Vec<Route>, String> {
+            Ok(self.routes.lock().unwrap().clone())
+        }
+
+        fn add(&self, _interface: u32, route: &Route) -> Result<(), String> {
+            if *route == self.refused {
+                return Err(format!("{} is refused", route.prefix));
+            }
+            self.routes.lock().unwrap().push(*route);
+            Ok(())
+        }
+
+        fn remove(&self, _interface: u32, route: &Route) -> Result<(), String> {
+            self.routes.lock().unwrap().retain(|other| other != route);
+            Ok(())
+        }
+
+        fn forward(&self, _at: &[IpAddr]) -> Result<(), String> {
+            Ok(())
+        }
+    }
+
+    fn route(prefix: &str, gateway: &str) -> Route {
+        Route { prefix: prefix.parse().unwrap(), gateway: gateway.parse().unwrap(), onlink: false }
+    }
+
+    #[test]
+    fn only_routes_within_the_pods_networks_are_touched_and_one_failure_is_one() {
+        let outside = route("0.0.0.0/0", "192.168.0.254");
+        let (kept, moved, gone) =
+            (route("10.244.2.0/24", "192.168.0.2"), route("10.244.3.0/24", "192.168.0.3"), route("10.244.9.0/24", "192.168.0.9"));
+        let (moved_to, refused, new) =
+            (route("10.244.3.0/24", "192.168.0.33"), route("10.244.4.0/24", "172.16.0.4"), route("10.244.5.0/24", "192.168.0.5"));
+        let fake = Fake { routes: Mutex::new(vec![outside, kept, moved, gone]), refused };
+        let networks = ["10.244.0.0/16".parse().unwrap()];
+        let troubles = reconcile(&fake, 1, &networks, &[kept, moved_to, refused, new], Subject::Kernel);
+        assert_eq!(troubles, [Trouble::new(Subject::Kernel, "10.244.4.0/24 is refused")]);
+        assert_eq!(fake.routes(1).unwrap(), [outside, kept, moved_to, new]);
+    }
+}
