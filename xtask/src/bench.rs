@@ -1,6 +1,7 @@
 //! `cargo xtask bench NAME`: builds in release mode and measures.
 
 mod api;
+mod proxy;
 mod vswitch;
 
 use crate::tools::{self, Tool};
@@ -12,8 +13,9 @@ pub(crate) fn run(name: &str, arguments: &[String]) -> Result<(), String> {
         "api" => api::run(arguments),
         "hns" => hns(arguments),
         "cni" => cni(arguments),
+        "proxy" => proxy::run(arguments),
         "vswitch" => vswitch::run(arguments),
-        _ => Err(format!("there is no benchmark {name:?}; there are: api, cni, hns, vswitch")),
+        _ => Err(format!("there is no benchmark {name:?}; there are: api, cni, hns, proxy, vswitch")),
     }
 }
 

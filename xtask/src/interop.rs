@@ -9,7 +9,7 @@ mod hnsd;
 pub(crate) mod kubernetes;
 mod limited;
 mod runtime;
-mod wine;
+pub(crate) mod wine;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::{Stream, StreamExt};
 use kube::runtime::reflector::{self, ObjectRef, Store};
@@ -18,6 +18,10 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 pub use kube::runtime::watcher::Config;
+
+/// After how long without another complaint all is well again. A watch that was taken up anew says nothing until something happens, and
+/// between two tries that fail there is less time than this.
+const RELIEF: Duration = Duration::from_secs(65);
 
 /// How well a mirror shows what is there.
 #[derive(Clone, Debug)]
@@ -60,7 +64,7 @@ where
         let (store, writer) = reflector::store();
         let beginning = Health { is_complete: false, trouble: None, lists: 0, changes: 0 };
         let (report, health) = watch::channel(beginning);
-        let task = tokio::spawn(follow(watcher(api, config).default_backoff(), writer, report));
+        let task = tokio::spawn(follow(watcher(api, config).default_backoff(), writer, report, RELIEF));
         Self { store, health, task }
     }
 
@@ -102,17 +106,30 @@ async fn follow<K>(
     events: impl Stream<Item = watcher::Result<watcher::Event<K>>>,
     mut writer: reflector::store::Writer<K>,
     report: watch::Sender<Health>,
+    relief: Duration,
 ) where
     K: Resource<DynamicType = ()> + Clone,
 {
     let mut events = pin!(events);
-    while let Some(event) = events.next().await {
+    loop {
+        let is_in_trouble = report.borrow().trouble.is_some();
+        let event = match is_in_trouble {
+            false => events.next().await,
+            true => match tokio::time::timeout(relief, events.next()).await {
+                Ok(event) => event,
+                Err(_) => {
+                    report.send_modify(|health| health.trouble = None);
+                    continue;
+                }
+            },
+        };
         match event {
-            Ok(event) => {
+            Some(Ok(event)) => {
                 writer.apply_watcher_event(&event);
                 report.send_modify(|health| note(health, &event));
             }
-            Err(error) => report.send_modify(|health| complain(health, &error)),
+            Some(Err(error)) => report.send_modify(|health| complain(health, &error)),
+            None => return,
         }
     }
 }
@@ -145,4 +162,23 @@ fn complain(health: &mut Health, error: &watcher::Error) {
         behind = error.source();
     }
     health.trouble = Some(Trouble { since, cause });
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream;
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn trouble_that_is_not_heard_of_again_is_over() {
+        let (_, writer) = reflector::store::<ConfigMap>();
+        let beginning = Health { is_complete: true, trouble: None, lists: 1, changes: 1 };
+        let (report, mut health) = watch::channel(beginning);
+        let failed = stream::iter([Err(watcher::Error::NoResourceVersion)]);
+        tokio::spawn(follow(failed.chain(stream::pending()), writer, report, Duration::from_millis(20)));
+        health.wait_for(|health| health.trouble.is_some()).await.expect("the mirror goes on");
+        health.wait_for(|health| health.trouble.is_none()).await.expect("the mirror goes on");
+    }
 }

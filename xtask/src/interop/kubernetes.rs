@@ -54,6 +54,15 @@ pub(crate) fn start() -> Result<(PathBuf, Original), String> {
     Ok((directory, original))
 }
 
+/// Builds kube-proxy for Windows, and tells where it is.
+pub(crate) fn windows_proxy() -> Result<PathBuf, String> {
+    let directory = dist::target_directory()?.join("interop").join("kubernetes-windows");
+    make_directory(&directory)?;
+    step("build kube-proxy.exe");
+    programs::build_for_windows(&directory)?;
+    Ok(directory.join("kube-proxy.exe"))
+}
+
 /// Runs the tests with programs that take what our server says for what a cluster says. Leaving one out is a failure.
 fn clients(directory: &Path) -> Result<(), String> {
     let path = tools::path();

@@ -13,13 +13,13 @@ use crate::{dist, shell};
 const BOOT: Duration = Duration::from_secs(300);
 
 /// A Windows of our own.
-pub(super) struct Prefix {
+pub(crate) struct Prefix {
     directory: PathBuf,
 }
 
 impl Prefix {
     /// Makes the prefix unless it is there, and puts our DLLs where Windows has its own.
-    pub(super) fn prepare(under: &Path) -> Result<Self, String> {
+    pub(crate) fn prepare(under: &Path) -> Result<Self, String> {
         let prefix = Self::prepared(under);
         if !prefix.directory.join("system.reg").exists() {
             make_directory(&prefix.directory)?;
@@ -47,6 +47,11 @@ impl Prefix {
         // It fails if there is nothing to end.
         let _ = limited::run(self.command("wineserver").arg("--kill"), BOOT, |_| {})?;
         limited::run(self.command("wineserver").arg("--wait"), BOOT, |_| {}).map(drop)
+    }
+
+    /// Where it is.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// The drive C.

@@ -38,6 +38,7 @@ const TABLE: &[Row] = &[
     Row { name: "wire-bench", may_use: &["wire"], because: "measures reading frames, and nothing else" },
     Row { name: "vfp-bench", may_use: &["vfp", "wire"], because: "measures the engine alone" },
     Row { name: "vswitch-bench", may_use: &["hcn", "host", "rig"], because: "measures from outside, in namespaces of its own" },
+    Row { name: "proxy-bench", may_use: &["hcn", "rig"], because: "measures from outside, at the API server and at hnsd" },
     Row { name: "cni-bench", may_use: &["hcn", "host", "rig"], because: "measures plugins as a runtime starts them" },
     Row { name: "rig", may_use: &["hcn", "host"], because: "starts what is measured, from outside" },
     Row { name: "xtask", may_use: &[], because: "runs the others, and so must build when they do not" },

@@ -4,11 +4,13 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::thread;
 
-use serde_json::Value;
+use hcn::{Hcn, Kind};
+use serde_json::{Value, json};
 
 use crate::harness::analyser::{Capture, make_real};
-use crate::harness::document::{outbound_nat, outbound_nat_v6};
+use crate::harness::document::{outbound_nat, outbound_nat_v6, remote_subnet};
 use crate::harness::ping::ping_sized;
+use crate::harness::probe::{ask, socket_like};
 use crate::harness::sandbox::missing;
 use crate::harness::world::OUTSIDE;
 use crate::harness::{MEGABYTES, MOMENT, Node, Place, Pod, Sniffer, World, eventually, exchange, pings, run, serve, tcp, udp};
@@ -90,6 +92,34 @@ fn the_kernels_own_overlay_and_ours_are_one() {
                 assert_eq!(udp(&theirs, own, size).ip(), other, "{size} bytes");
             }
         }
+    });
+}
+
+#[test]
+fn a_peer_whose_router_gets_another_hardware_address_is_followed() {
+    if let Some(why) = missing("bridge") {
+        return println!("skipped: {why}");
+    }
+    run("linux::a_peer_whose_router_gets_another_hardware_address_is_followed", || {
+        let (world, ours, theirs) = mixed_world();
+        let (node, network) = (world.one(), world.one().network_of(&ours));
+        // Conversations that begin on the wire, and one that begins here.
+        let to_us = [ours.v4(), ours.v6()].map(|own| theirs.run(|| socket_like((own, serve::PORT).into())).expect("a socket"));
+        let to_them = ours.run(|| socket_like((kernel_pod_address(0), serve::PORT).into())).expect("a socket");
+        let goes_on = |when: &str| {
+            for (socket, name) in [(&to_us[0], "IPv4 to us"), (&to_us[1], "IPv6 to us"), (&to_them, "to them")] {
+                assert!(ask(socket, 100).is_some(), "{name} {when}");
+            }
+        };
+        goes_on("at first");
+        let other = "00-15-5D-AA-00-99";
+        world.two().ip(&format!("link set vxlan0 address {}", other.replace('-', ":")));
+        for (request, mac) in [("Remove", router_mac(2)), ("Add", other.to_owned())] {
+            let policies = ["10.244.2.0/24", "fd00:244:2::/64"].map(|prefix| remote_subnet(prefix, VNI, "192.168.0.2", &mac));
+            let request = json!({ "ResourceType": "Policy", "RequestType": request, "Settings": { "Policies": policies } });
+            node.client.modify(Kind::Network, network, &request.to_string()).expect("the way to the peer");
+        }
+        goes_on("with the new address");
     });
 }
 

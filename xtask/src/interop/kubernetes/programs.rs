@@ -15,20 +15,36 @@ const PROGRAMS: [(&str, &str); 5] = [
     ("kube-proxy", "k8s.io/kubernetes/cmd/kube-proxy"),
 ];
 
+/// What is built for Windows.
+const FOR_WINDOWS: [(&str, &str); 1] = [("kube-proxy.exe", "k8s.io/kubernetes/cmd/kube-proxy")];
+
 /// Builds all programs for this system, unless they are there already, of the same versions.
 pub(super) fn build(into: &Path) -> Result<(), String> {
+    build_all(into, &PROGRAMS, &[])
+}
+
+/// Builds the programs for Windows, unless they are there already, of the same versions.
+pub(super) fn build_for_windows(into: &Path) -> Result<(), String> {
+    build_all(into, &FOR_WINDOWS, &[("GOOS", "windows"), ("GOARCH", "amd64")])
+}
+
+fn build_all(into: &Path, programs: &[(&str, &str)], environment: &[(&str, &str)]) -> Result<(), String> {
     let module = shell::root().join("interop").join("kubernetes");
     let read = |file: &str| fs::read_to_string(module.join(file)).map_err(|error| format!("cannot read {file}: {error}"));
     let versions = read("go.mod")? + &read("go.sum")?;
     let stamp = into.join("versions");
     let is_built = fs::read_to_string(&stamp).is_ok_and(|built| built == versions);
-    if is_built && PROGRAMS.iter().all(|(program, _)| into.join(program).is_file()) {
+    if is_built && programs.iter().all(|(program, _)| into.join(program).is_file()) {
         return Ok(());
     }
     let release = release(&versions).ok_or("interop/kubernetes/go.mod requires no k8s.io/kubernetes")?;
-    for (program, package) in PROGRAMS {
+    for (program, package) in programs {
         let mut go = shell::program("go");
-        go.current_dir(&module).env("CGO_ENABLED", "0").args(["build", "-ldflags", &flags(release), "-o"]).arg(into.join(program));
+        go.current_dir(&module)
+            .env("CGO_ENABLED", "0")
+            .envs(environment.iter().copied())
+            .args(["build", "-ldflags", &flags(release), "-o"])
+            .arg(into.join(program));
         shell::run(go.arg(package))?;
     }
     write(&stamp, &versions)
