@@ -13,7 +13,7 @@ use crate::apply::{self, Done, Operation};
 use crate::cluster::Cluster;
 use crate::desired::{self, Abilities, Desired, HealthCheck, Role, Setting};
 use crate::family::Family;
-use crate::observed::Observed;
+use crate::observed::{Observed, SeenNetwork};
 use crate::plan::{BalancerStep, EXTRAS, Planner, Step};
 use crate::service::{PortKey, ServiceName};
 
@@ -88,6 +88,14 @@ impl From<Error> for Obstacle {
     }
 }
 
+/// What one sync works with.
+struct Round<'a> {
+    hcn: &'a dyn Hcn,
+    desired: &'a Desired,
+    network: &'a SeenNetwork,
+    abilities: Abilities,
+}
+
 /// Makes HNS do what the cluster says, as often as it is asked to.
 #[derive(Debug)]
 pub struct Proxier {
@@ -134,26 +142,21 @@ impl Proxier {
         let desired = desired::compute(cluster, &self.setting, abilities);
         let mut report = Report { health_checks: desired.health_checks.clone(), without_local: desired.without_local, ..Report::default() };
         report.complaints = [cluster.complaints.clone(), desired.complaints.clone()].concat();
-        self.make_endpoints(hcn, &desired, &network, abilities, &mut report);
-        self.change_balancers(hcn, &desired, &network, abilities, &mut report);
-        self.drop_endpoints(hcn, &desired, &network, abilities, &mut report);
+        let round = Round { hcn, desired: &desired, network: &network, abilities };
+        self.make_endpoints(&round, &mut report);
+        self.change_balancers(&round, &mut report);
+        self.drop_endpoints(&round, &mut report);
         Ok(report)
     }
 
-    fn planner<'a>(&'a self, desired: &'a Desired, network: &'a crate::observed::SeenNetwork, abilities: Abilities) -> Planner<'a> {
+    fn planner<'a>(&'a self, round: &Round<'a>) -> Planner<'a> {
+        let Round { desired, network, abilities, .. } = *round;
         Planner { desired, observed: &self.observed, network, setting: &self.setting, abilities }
     }
 
-    fn make_endpoints(
-        &mut self,
-        hcn: &dyn Hcn,
-        desired: &Desired,
-        network: &crate::observed::SeenNetwork,
-        abilities: Abilities,
-        report: &mut Report,
-    ) {
-        let missing = self.planner(desired, network, abilities).missing_endpoints();
-        let make = |endpoint: &Endpoint| hcn.create(Kind::Endpoint, Some(endpoint.network), Some(endpoint.id), &print(endpoint));
+    fn make_endpoints(&mut self, round: &Round<'_>, report: &mut Report) {
+        let missing = self.planner(round).missing_endpoints();
+        let make = |endpoint: &Endpoint| round.hcn.create(Kind::Endpoint, Some(endpoint.network), Some(endpoint.id), &print(endpoint));
         let outcomes = apply::in_parallel(&missing, make);
         for (endpoint, outcome) in missing.iter().zip(outcomes) {
             match outcome {
@@ -169,20 +172,13 @@ impl Proxier {
         }
     }
 
-    fn change_balancers(
-        &mut self,
-        hcn: &dyn Hcn,
-        desired: &Desired,
-        network: &crate::observed::SeenNetwork,
-        abilities: Abilities,
-        report: &mut Report,
-    ) {
-        let steps = self.planner(desired, network, abilities).balancer_steps();
+    fn change_balancers(&mut self, round: &Round<'_>, report: &mut Report) {
+        let steps = self.planner(round).balancer_steps();
         // What goes first makes room for what comes.
         let (going, coming): (Vec<Step>, Vec<Step>) = steps.into_iter().partition(|step| matches!(step.step, BalancerStep::Delete(_)));
-        for round in [going, coming] {
-            let outcomes = apply::in_parallel(&round, |step| apply::balancer(hcn, &step.step));
-            for (step, outcome) in round.into_iter().zip(outcomes) {
+        for part in [going, coming] {
+            let outcomes = apply::in_parallel(&part, |step| apply::balancer(round.hcn, &step.step));
+            for (step, outcome) in part.into_iter().zip(outcomes) {
                 match outcome {
                     Ok(done) => self.take_in(done, report),
                     Err((operation, error)) => self.take_failure(step, operation, error, report),
@@ -230,16 +226,9 @@ impl Proxier {
         report.failures.push(Failure { what, operation, role: Some(step.role), family: step.family, cause: step.cause, error });
     }
 
-    fn drop_endpoints(
-        &mut self,
-        hcn: &dyn Hcn,
-        desired: &Desired,
-        network: &crate::observed::SeenNetwork,
-        abilities: Abilities,
-        report: &mut Report,
-    ) {
-        let surplus = self.planner(desired, network, abilities).surplus_endpoints();
-        let outcomes = apply::in_parallel(&surplus, |id| apply::delete(hcn, Kind::Endpoint, *id));
+    fn drop_endpoints(&mut self, round: &Round<'_>, report: &mut Report) {
+        let surplus = self.planner(round).surplus_endpoints();
+        let outcomes = apply::in_parallel(&surplus, |id| apply::delete(round.hcn, Kind::Endpoint, *id));
         for (id, outcome) in surplus.into_iter().zip(outcomes) {
             match outcome {
                 Ok(()) => {

@@ -47,11 +47,18 @@ fn kernel_node(node: &Node) -> Place {
     }
     node.ip(&format!("link set vxlan0 address {own}"));
     node.command("bridge", &format!("fdb append {other} dev vxlan0 dst 192.168.0.1"));
+    kernel_neighbours(node);
     for (subnet, router) in [("10.244.1.0/24", "10.244.1.0"), ("fd00:244:1::/64", "fd00:244:1::")] {
-        node.ip(&format!("neigh add {router} lladdr {other} dev vxlan0 nud permanent"));
         node.ip(&format!("route add {subnet} via {router} dev vxlan0 onlink"));
     }
     kernel_pod(node)
+}
+
+/// Tells the kernel the hardware address of our router, which it forgets with every address of its own.
+fn kernel_neighbours(node: &Node) {
+    for router in ["10.244.1.0", "fd00:244:1::"] {
+        node.ip(&format!("neigh replace {router} lladdr {} dev vxlan0 nud permanent", router_mac(1).replace('-', ":")));
+    }
 }
 
 fn kernel_pod(node: &Node) -> Place {
@@ -114,6 +121,7 @@ fn a_peer_whose_router_gets_another_hardware_address_is_followed() {
         goes_on("at first");
         let other = "00-15-5D-AA-00-99";
         world.two().ip(&format!("link set vxlan0 address {}", other.replace('-', ":")));
+        kernel_neighbours(world.two());
         for (request, mac) in [("Remove", router_mac(2)), ("Add", other.to_owned())] {
             let policies = ["10.244.2.0/24", "fd00:244:2::/64"].map(|prefix| remote_subnet(prefix, VNI, "192.168.0.2", &mac));
             let request = json!({ "ResourceType": "Policy", "RequestType": request, "Settings": { "Policies": policies } });

@@ -211,7 +211,33 @@ impl Switch {
             core.give_back(&facts);
             return Ok(None);
         }
+        if way == Way::Forward && !packet.trial {
+            self.meet_again(core, id, packet);
+        }
         Ok(Some(Found { asked, ..found(core, packet, facts, egress, Some(id), way) }))
+    }
+
+    /// Takes in from whose frame a connection's packets come now: a router gets another hardware address, a node another address in the
+    /// underlay. Answers go back to where the last packet came from.
+    fn meet_again(&self, core: &mut Core, id: ConnectionId, packet: &Packet<'_>) {
+        let Headers { source_mac, destination_mac, .. } = *packet.headers;
+        let encapsulation = packet.encapsulation.copied();
+        let is_same = |connection: &Connection| {
+            (connection.source_mac, connection.destination_mac) == (source_mac, destination_mac)
+                && connection.encapsulation == encapsulation
+        };
+        if core.connections.get(id).is_none_or(is_same) {
+            return;
+        }
+        core.collect(id, &self.flows);
+        let Some(connection) = core.connections.get_mut(id) else { return };
+        (connection.source_mac, connection.destination_mac, connection.encapsulation) = (source_mac, destination_mac, encapsulation);
+        connection.reply.collected = Default::default();
+        if let Some(slot) = connection.reply.slot.take()
+            && self.flows.owner(slot) == id
+        {
+            self.flows.erase(slot);
+        }
     }
 
     /// The connection by which a port sent packets to where another took them up as they had become: a NIC whose gateway is the node.
