@@ -293,7 +293,7 @@ impl Node {
         for view in ["addr", "route", "-6 route", "neigh"] {
             println!("--- {}: ip {view}\n{}", self.name, self.command("ip", view).1);
         }
-        for role in ["vswitchd", "hnsd", "fabric", "flanneld"] {
+        for role in ["vswitchd", "hnsd", "fabric", "flanneld", "kube-proxy"] {
             println!("--- {}: log of {role}\n{}", self.name, self.log(role));
         }
     }

@@ -58,9 +58,19 @@ pub(crate) fn meet(from: &Place, to: SocketAddr) -> io::Result<(String, SocketAd
     greet(&mut stream)
 }
 
+/// Who answers at an address over TCP, if somebody does soon.
+pub(crate) fn meet_soon(from: &Place, to: SocketAddr) -> io::Result<String> {
+    let mut stream = from.run(|| TcpStream::connect_timeout(&to, MOMENT))?;
+    greet_within(&mut stream, MOMENT).map(|(name, _)| name)
+}
+
 /// Reads the greeting of a connection that was just made.
 pub(crate) fn greet(stream: &mut TcpStream) -> io::Result<(String, SocketAddr)> {
-    stream.set_read_timeout(Some(PATIENCE))?;
+    greet_within(stream, PATIENCE)
+}
+
+fn greet_within(stream: &mut TcpStream, limit: Duration) -> io::Result<(String, SocketAddr)> {
+    stream.set_read_timeout(Some(limit))?;
     let mut greeting = [0; GREETING];
     stream.read_exact(&mut greeting)?;
     let unreadable = || io::Error::other("the greeting cannot be read");
