@@ -131,7 +131,7 @@ impl Switch {
     /// Walks, as a reply, as a later packet, or as a first one.
     pub(super) fn find_out(&self, core: &mut Core, packet: &Packet<'_>) -> Result<Found, End> {
         if let Some((id, way)) = core.connections.find(&packet.scope()) {
-            if self.opens_again(core, packet, id, way) {
+            if self.opens_again(core, packet, id) {
                 self.expire(core, packet, id);
             } else if let Some(found) = self.find_known(core, packet, id, way)? {
                 return Ok(found);
@@ -159,9 +159,9 @@ impl Switch {
         renamed.inspect_err(|_| core.give_back(facts)).map_err(|reason| End::Drop(reason, facts.decisive))
     }
 
-    /// Whether a packet opens a connection under the name of one that is over.
-    fn opens_again(&self, core: &mut Core, packet: &Packet<'_>, id: ConnectionId, way: Way) -> bool {
-        if way == Way::Reply || !opens(packet.headers) {
+    /// Whether a packet opens a connection under the name of one that is over, whoever of the two began that one.
+    fn opens_again(&self, core: &mut Core, packet: &Packet<'_>, id: ConnectionId) -> bool {
+        if !opens(packet.headers) {
             return false;
         }
         core.collect(id, &self.flows);

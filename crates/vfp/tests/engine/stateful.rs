@@ -186,6 +186,17 @@ fn who_opens_again_gets_a_new_connection() {
 }
 
 #[test]
+fn who_was_asked_and_asks_back_later_is_judged_anew() {
+    let (mut bench, a, b) = Bench::pair(vec![]);
+    bench.pass(a, &there(SYN));
+    bench.pass(b, &back(4));
+    assert_eq!(bench.send(b, &back(SYN)).tier, Tier::New, "what was refused is over, and this is no answer to it");
+    bench.pass(a, &there(SYN | ACK));
+    bench.pass(b, &back(ACK));
+    assert_eq!(bench.switch.flows().iter().filter(|flow| flow.tcp == Some(vfp::TcpState::Open)).count(), 2);
+}
+
+#[test]
 fn asking_counts_and_remembers_nothing() {
     let (mut bench, a, _) = Bench::pair(vec![layer("acl", true, vec![rule("n", 1, Conditions::any(), Action::Count)], vec![])]);
     bench.pass(a, &there(ACK));
