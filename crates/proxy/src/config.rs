@@ -8,13 +8,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 const API_VERSION: &str = "kubeproxy.config.k8s.io/v1alpha1";
 const KIND: &str = "KubeProxyConfiguration";
 
 /// How the proxy is run.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Configuration {
     /// Must name this format.
@@ -44,7 +44,7 @@ pub struct Configuration {
 }
 
 /// How the API server is reached.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClientConnection {
     /// The kubeconfig; none is the service account of the pod.
@@ -52,19 +52,19 @@ pub struct ClientConnection {
 }
 
 /// How often and how seldom syncs happen.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SyncPeriods {
     /// How long until what HNS has is compared again.
-    #[serde(deserialize_with = "duration")]
+    #[serde(deserialize_with = "duration", serialize_with = "write_duration")]
     pub sync_period: Duration,
     /// How long between two syncs at least.
-    #[serde(deserialize_with = "duration")]
+    #[serde(deserialize_with = "duration", serialize_with = "write_duration")]
     pub min_sync_period: Duration,
 }
 
 /// What belongs to Windows.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Winkernel {
     /// The HNS network that pods are on.
@@ -233,6 +233,10 @@ fn duration<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Duratio
     parse_duration(&text).ok_or_else(|| serde::de::Error::custom(format!("{text:?} is no time; write one such as 30s, 1m30s or 500ms")))
 }
 
+fn write_duration<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{}s", time.as_secs_f64()))
+}
+
 /// A time as Go writes it: numbers with units.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     if text == "0" {
@@ -286,6 +290,9 @@ mod tests {
         assert_eq!(configuration.iptables.sync_period, Duration::from_secs(90));
         assert_eq!(configuration.healthz_address().unwrap(), Some("127.0.0.1:10256".parse().unwrap()));
         assert_eq!(configuration.kubeconfig(), Some(PathBuf::from("/etc/k")));
+        let shown = serde_json::to_value(&configuration).unwrap();
+        assert_eq!((&shown["iptables"]["syncPeriod"], &shown["winkernel"]["enableDSR"]), (&"90s".into(), &true.into()));
+        assert_eq!(serde_json::from_value::<Configuration>(shown).unwrap().iptables.min_sync_period, Duration::from_millis(500));
     }
 
     #[test]

@@ -153,7 +153,7 @@ fn now() -> f64 {
 
 /// Answers on `/metrics`, `/proxyMode`, `/configz` and `/healthz`.
 pub(super) async fn serve(listener: TcpListener, metrics: Arc<Metrics>, health: Arc<Health>, configuration: Configuration) {
-    let shown = json!({"kubeproxy.config.k8s.io": format!("{configuration:?}")}).to_string();
+    let shown = json!({"kubeproxy.config.k8s.io": configuration}).to_string();
     let router =
         Router::new()
             .route(
