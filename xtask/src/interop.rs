@@ -4,6 +4,7 @@
 //! Everything a run under Wine needs is made in `target/interop`: a Wine prefix with our DLLs in it, the state of an hnsd that lives as
 //! long as the run, and the logs of both. Nothing waits for ever: every step has a limit.
 
+mod agents;
 mod cni;
 mod hnsd;
 pub(crate) mod kubernetes;
@@ -26,7 +27,7 @@ const SHORT: Duration = Duration::from_secs(120);
 /// All tests of a peer together.
 const LONG: Duration = Duration::from_secs(900);
 
-/// Runs one peer: `hcsshim`, `wine`, `cni`, `runtime` or `kubernetes`.
+/// Runs one peer: `hcsshim`, `wine`, `cni`, `runtime`, `kubernetes` or `agents`.
 pub(crate) fn run(peer: &str) -> Result<(), String> {
     match peer {
         "hcsshim" => hcsshim(),
@@ -34,7 +35,8 @@ pub(crate) fn run(peer: &str) -> Result<(), String> {
         "cni" => cni::run(),
         "runtime" => runtime::run(),
         "kubernetes" => kubernetes::run(),
-        other => Err(format!("there is no peer {other:?}; there are hcsshim, wine, cni, runtime and kubernetes")),
+        "agents" => agents::run(),
+        other => Err(format!("there is no peer {other:?}; there are hcsshim, wine, cni, runtime, kubernetes and agents")),
     }
 }
 

@@ -42,7 +42,7 @@ enum Command {
     Dist,
     /// Run somebody else's programs against us.
     Interop {
-        /// Which: hcsshim, wine, cni, runtime or kubernetes.
+        /// Which: hcsshim, wine, cni, runtime, kubernetes or agents.
         peer: String,
     },
     /// Read the tables of Kubernetes' types anew from these types; needs Go.
@@ -53,9 +53,9 @@ enum Command {
     },
     /// Run a benchmark, in release mode.
     Bench {
-        /// Which: api, cni, hns or vswitch.
+        /// Which: api, cni, hns, proxy or vswitch.
         name: String,
-        /// Passed on to the benchmark, such as --save or --quick.
+        /// Passed on to the benchmark, such as --quick.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },

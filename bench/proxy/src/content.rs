@@ -121,9 +121,10 @@ impl Content {
         &self.kubeconfig
     }
 
-    /// How many load balancers there should be: one for each Service, and one for the API server's own.
+    /// How many load balancers there should be at least: one for each Service. The API server's own has no backends here, and whether it gets
+    /// one is the proxy's choice.
     pub(crate) fn frontends(&self) -> usize {
-        self.services.len() + 1
+        self.services.len()
     }
 
     /// What should be reached at the Services' addresses.

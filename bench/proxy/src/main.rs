@@ -90,6 +90,8 @@ async fn measure(options: &Options, content: &mut Content, subject: &Subject, di
     hns.wait(|hns| Ok(hns.load_balancers()? >= content.frontends()), PATIENCE)?;
     let cold = begin.elapsed();
     println!("{name}: cold start: {cold:?}");
+    let wanted = content.wanted();
+    hns.wait(|hns| hns.reaches(&wanted), PATIENCE)?;
     drop((process, hns));
     let hns = Hns::start(&options.transom, &directory.join(format!("{name}-calls")))?;
     let relay = relay::Relay::start(hns.port()?)?;

@@ -4,8 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use serde_json::json;
-
 use crate::hns::{Hns, NETWORK};
 
 /// The node that they run as.
@@ -73,15 +71,11 @@ fn ours(transom: &Path, hns: &Hns, relay: Option<u16>) -> Command {
 
 fn original(program: &Path, prefix: &Path, hns: &Hns, relay: Option<u16>) -> Result<Command, String> {
     let port = relay.map_or_else(|| hns.port(), Ok)?;
-    let directory = prefix.join("drive_c/ProgramData/transom");
-    let token = format!("Z:{}", hns.token_file().display()).replace('/', r"\");
-    let config = json!({"Address": format!("127.0.0.1:{port}"), "TokenFile": token}).to_string();
-    let written = fs::create_dir_all(&directory).and_then(|()| fs::write(directory.join("hnsd.json"), config));
-    written.map_err(|error| format!("cannot write hnsd.json: {error}"))?;
     let mut command = Command::new("wine");
     command.env("WINEPREFIX", prefix).env("WINEARCH", "win64").env("WINEDEBUG", "-all");
     command.env("WINEDLLOVERRIDES", "mscoree,mshtml,wmic.exe=").env_remove("DISPLAY");
-    command.env_remove("TRANSOM_HNSD").env_remove("TRANSOM_TOKEN_FILE");
+    // Our DLLs in the prefix read these.
+    command.env("TRANSOM_HNSD", format!("127.0.0.1:{port}")).env("TRANSOM_TOKEN_FILE", format!("Z:{}", hns.token_file().display()));
     command.arg(program).args(["--proxy-mode", "kernelspace"]);
     Ok(command)
 }

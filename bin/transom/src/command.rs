@@ -1,5 +1,6 @@
 //! The commands: one file for each noun, and what they share.
 
+pub(crate) mod agent;
 #[cfg(unix)]
 pub(crate) mod api;
 pub(crate) mod cni;
@@ -75,10 +76,10 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Hnsd(args) => hnsd::run(args, global.token_file),
         #[cfg(unix)]
         Command::Vswitchd(args) => vswitchd::run(args),
-        Command::KubeProxy(args) => kube_proxy::run(*args, &global),
+        Command::KubeProxy(args) => kube_proxy::run(*args, global),
         #[cfg(unix)]
         Command::Fabric(args) => fabric::run(&args),
-        Command::Flanneld(args) => flanneld::run(*args, &global),
+        Command::Flanneld(args) => flanneld::run(*args, global),
         #[cfg(unix)]
         Command::Vfp { verb } => vfp::run(&Output::new(global.output), verb),
         Command::Version => version::run(&global),

@@ -2,6 +2,8 @@
 //!
 //! A mirror lists, watches, resumes where it was when the connection goes, and lists anew when the server has forgotten what came since. While
 //! it cannot, it shows what it saw last, says since when and why ([`Health`]), and tries again, less and less often.
+//!
+//! Who wrote which field (`managedFields`) is not kept: nobody who follows objects asks for it, and it takes more room than the rest of them.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -125,6 +127,7 @@ async fn follow<K>(
         };
         match event {
             Some(Ok(event)) => {
+                let event = event.modify(|object| object.meta_mut().managed_fields = None);
                 writer.apply_watcher_event(&event);
                 report.send_modify(|health| note(health, &event));
             }

@@ -9,6 +9,7 @@
 mod events;
 pub mod forwarding;
 mod library;
+pub mod service;
 mod text;
 
 use std::ffi::c_void;

@@ -10,7 +10,7 @@ pub mod flanneld;
 pub mod hnsd;
 #[cfg(any(target_os = "linux", windows))]
 pub mod kube_proxy;
-mod manager;
+pub mod manager;
 #[cfg(unix)]
 mod owner_only;
 #[cfg(unix)]

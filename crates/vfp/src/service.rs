@@ -14,6 +14,7 @@ use wire::{FlowId, Ip};
 use crate::domain::DomainId;
 use crate::flow::key::mix;
 use crate::nat::PoolId;
+use crate::underlay::UnderlayId;
 
 /// What a redirecting rule needs to know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,6 +31,9 @@ pub struct Service {
     pub masquerade: Option<Masquerade>,
     /// The domain that forwards its packets, as if one of its NICs had sent them. Without, that of the port by which they came.
     pub domain: Option<DomainId>,
+    /// The underlay that routes its packets, as the node would: who asks the node sends frames to it, which say nothing of the way to a
+    /// backend elsewhere.
+    pub underlay: Option<UnderlayId>,
 }
 
 /// What of a connection decides about its backend.

@@ -1,5 +1,5 @@
 //! Services against a slow and obvious model: a list of rules walked in order, sets of backends, and a connection that keeps its
-//! backend while that is listed.
+//! backend: over UDP while that is listed, over TCP for as long as the service is there.
 //!
 //! The model does not know how a backend is chosen, only what a choice must respect.
 
@@ -110,11 +110,11 @@ enum Expected {
 impl Model {
     fn expect(&self, asked: &Asked, kind: &Kind, now: u64) -> Expected {
         let Some(backends) = self.services.get(&asked.service) else { return Expected::Drop(DropReason::NoRoute) };
+        if let Some(kept) = self.connections.get(asked).filter(|kept| asked.tcp || backends.contains(kept)) {
+            return Expected::To(*kept);
+        }
         if backends.is_empty() {
             return Expected::Drop(DropReason::NoBackend);
-        }
-        if let Some(kept) = self.connections.get(asked).filter(|kept| backends.contains(kept)) {
-            return Expected::To(*kept);
         }
         let client = (asked.pod, asked.service, asked.v4, asked.tcp);
         let loyal = self.clients.get(&client).filter(|(backend, at)| kind.affinity && now - at < AFFINITY && backends.contains(backend));
@@ -204,6 +204,7 @@ impl World {
                 keep_destination,
                 masquerade: masquerade.map(|always| Masquerade { pool: self.pool, address: node_address(v4), always }),
                 domain: None,
+                underlay: None,
             };
             let conditions = Conditions { protocols: vec![protocol], destination_ports: vec![80..=80], ..Conditions::to(vip(service, v4)) };
             RuleSpec::new(format!("{service} {v4} {protocol}"), 1, conditions, Action::Redirect(Arc::new(service_of)))

@@ -126,7 +126,7 @@ impl Prefix {
     }
 
     /// What a program needs around it to run in this prefix.
-    fn surround<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+    pub(super) fn surround<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command.env("WINEPREFIX", &self.directory).env("WINEARCH", "win64").env("WINEDEBUG", "-all");
         // No dialogs about Mono and Gecko, and no desktop. Without wmic nobody knows when Windows was started; with it, services are
         // started that keep the output of whoever asked open.

@@ -13,6 +13,7 @@ use flannel::net_conf::NetConf;
 use node::flanneld::{Error, Options, Target};
 use regex::Regex;
 
+use super::agent::AgentArgs;
 use crate::cli::Global;
 use crate::connect::connect;
 use crate::exit::{Exit, Failure};
@@ -66,9 +67,8 @@ pub(crate) struct FlanneldArgs {
     /// The port of /healthz and /readyz; 0 for none
     #[arg(long, env = "FLANNELD_HEALTHZ_PORT", value_name = "PORT", default_value_t = 0)]
     healthz_port: u16,
-    /// What to log: error, warn, info, debug, trace, or directives such as flannel=debug
-    #[arg(long, value_name = "LEVEL", env = "TRANSOM_LOG", default_value = "info")]
-    log_level: String,
+    #[command(flatten)]
+    agent: AgentArgs,
 }
 
 /// What pods are networked by.
@@ -107,8 +107,11 @@ fn flag(text: &str) -> Result<bool, String> {
 }
 
 /// Runs the agent until it is told to stop.
-pub(crate) fn run(args: FlanneldArgs, global: &Global) -> Result<(), Failure> {
-    super::log::start(&args.log_level)?;
+pub(crate) fn run(args: FlanneldArgs, global: Global) -> Result<(), Failure> {
+    args.agent.clone().run(move || follow(args, &global))
+}
+
+fn follow(args: FlanneldArgs, global: &Global) -> Result<(), Failure> {
     let options = options(args, global)?;
     node::flanneld::run(options).map_err(|error| Failure::new(exit(&error), error.to_string()))
 }

@@ -8,6 +8,7 @@ use hcn::Hcn;
 use node::kube_proxy::config::{ConfigError, Configuration, parse_duration};
 use node::kube_proxy::{Error, Options};
 
+use super::agent::AgentArgs;
 use crate::cli::Global;
 use crate::connect::connect;
 use crate::exit::{Exit, Failure};
@@ -64,9 +65,8 @@ pub(crate) struct KubeProxyArgs {
     /// Features to switch on or off, such as AllowServiceExternalIPs=false
     #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',')]
     feature_gates: Vec<String>,
-    /// What to log: error, warn, info, debug, trace, or directives such as proxy=debug
-    #[arg(long, value_name = "LEVEL", env = "TRANSOM_LOG", default_value = "info")]
-    log_level: String,
+    #[command(flatten)]
+    agent: AgentArgs,
     /// Flags of the original that mean nothing here, so that a command line for it can stay as it is.
     #[command(flatten)]
     ignored: Ignored,
@@ -95,11 +95,17 @@ const EXAMPLES: &str = "\
 Examples:
   transom kube-proxy --kubeconfig /etc/kubernetes/kube-proxy.conf --network-name cbr0 --enable-dsr
   transom kube-proxy --kubeconfig C:\\k\\config --network-name vxlan0 --source-vip 10.244.3.2
-  transom kube-proxy --config /var/lib/kube-proxy/config.conf --hostname-override win-1";
+  transom kube-proxy --config /var/lib/kube-proxy/config.conf --hostname-override win-1
+
+As a service of Windows:
+  sc.exe create kube-proxy start= auto binPath= \"C:\\k\\transom.exe kube-proxy --windows-service --log-file C:\\k\\kube-proxy.log --config C:\\k\\kube-proxy.conf\"";
 
 /// Runs it until it is told to stop.
-pub(crate) fn run(args: KubeProxyArgs, global: &Global) -> Result<(), Failure> {
-    super::log::start(&args.log_level)?;
+pub(crate) fn run(args: KubeProxyArgs, global: Global) -> Result<(), Failure> {
+    args.agent.clone().run(move || follow(args, &global))
+}
+
+fn follow(args: KubeProxyArgs, global: &Global) -> Result<(), Failure> {
     let configuration = configuration(args).map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
     let hcn: Arc<dyn Hcn> = connect(global)?.into();
     node::kube_proxy::run(Options { configuration, hcn }).map_err(|error| Failure::new(exit(&error), error.to_string()))

@@ -36,6 +36,7 @@ use ipnet::IpNet;
 use serde_json::Value;
 use vfp::{
     Action, AddressMatch, Backend, Backends, Conditions, Distribution, DomainId, DropReason, Masquerade, PoolId, RuleSpec, Service, Stage,
+    UnderlayId,
 };
 use wire::Ip;
 
@@ -88,6 +89,8 @@ pub struct Surroundings<'a> {
     pub pool: PoolId,
     /// The network's domain, if it has one of its own.
     pub domain: Option<DomainId>,
+    /// What routes on behalf of the node, where backends elsewhere are reached as the node reaches them.
+    pub underlay: Option<UnderlayId>,
     /// What the build leaves out.
     pub limits: &'a [Limit],
     /// What it gets wrong.
@@ -191,6 +194,7 @@ pub fn rules(
                 keep_destination: mapping.flags.has(PortMappingFlags::PRESERVE_DIP),
                 masquerade: masquerade(balancer, &backends, origin, vip, source, around),
                 domain: around.domain.filter(|_| origin == Origin::Outside),
+                underlay: around.underlay.filter(|_| origin != Origin::Pod),
                 backends: Backends::new(backends.iter().map(|(backend, _)| *backend).collect()),
             };
             rules.extend(guarded(rule(balancer, vip, mapping, service)?, &extras.sources));

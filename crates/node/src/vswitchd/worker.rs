@@ -17,7 +17,7 @@ use host::nic::{Nic, Receiver};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use vfp::{Egress, Instant, PortId, Sink, Switch, UnderlayId};
-use wire::{Frame, Ip};
+use wire::{Frame, Headers, Ip, Offload, segment};
 
 use self::patience::{Next, Patience};
 use self::shaper::Shaper;
@@ -397,12 +397,24 @@ impl Sink for Outward {
     }
 
     fn resolve(&mut self, underlay: UnderlayId, next_hop: Ip, port: PortId, frame: &Frame) {
-        // A frame that is still to be cut is not kept: its sender will send again.
-        let frame = if frame.offload == wire::Offload::NONE { frame.bytes().to_vec() } else { Vec::new() };
+        let frame = finished(frame).unwrap_or_default();
         _ = self.shared.events.try_send(Event::Unresolved(Unresolved { underlay, next_hop, port, frame }));
     }
 
     fn scratch(&mut self) -> &mut Frame {
         &mut self.scratch
     }
+}
+
+/// The bytes of a frame with nothing left to do by hardware, to be kept for later. One that is still to be cut is not kept: its sender will
+/// send again.
+fn finished(frame: &Frame) -> Option<Vec<u8>> {
+    if frame.offload == Offload::NONE {
+        return Some(frame.bytes().to_vec());
+    }
+    let mut copy = Frame::default();
+    copy.copy_from(frame);
+    let headers = Headers::parse(copy.bytes()).ok()?;
+    segment::complete_checksum(&mut copy, &headers).ok().filter(|()| copy.offload.segmentation.is_none())?;
+    Some(copy.bytes().to_vec())
 }

@@ -51,12 +51,16 @@ impl<'a> Flanneld<'a> {
     pub(crate) fn spawn_with(node: &'a Node, kubeconfig: &Path, os: &str, conf: &Value, more: &[&str]) -> Self {
         fs::write(node.file("net-conf.json"), conf.to_string()).expect("a configuration");
         let path = |name: &str| node.file(name).display().to_string();
-        let mut arguments: Vec<String> = ["--os", os, "--node-name", &node.name, "--hnsd", &path("hnsd.sock")].map(str::to_owned).to_vec();
+        let mut arguments: Vec<String> = ["--os", os, "--node-name", &node.name].map(str::to_owned).to_vec();
         arguments.extend(["--kubeconfig-file".to_owned(), kubeconfig.display().to_string()]);
         arguments.extend(["--net-config-path", &path("net-conf.json"), "--subnet-file", &path("subnet.env")].map(str::to_owned));
         arguments.extend(["--healthz-ip", "127.0.0.1", "--healthz-port", "10252", "--log-level", "info"].map(str::to_owned));
         arguments.extend(more.iter().map(|&argument| argument.to_owned()));
-        Self { node, _daemon: node.spawn("flanneld", &arguments, "flanneld.log") }
+        let daemon = match os {
+            "linux" => node.spawn("flanneld", &arguments, "flanneld.log"),
+            _ => node.spawn_agent("flanneld", &arguments),
+        };
+        Self { node, _daemon: daemon }
     }
 
     /// Starts it, and waits until it is ready.

@@ -51,7 +51,7 @@ fn comes_to(from: &Place, to: SocketAddr, wanted: &BTreeSet<String>) {
 }
 
 /// A node with an L2Bridge network, a client and two backends, an API server, and the way to Services from outside.
-fn bridge(world: &World) -> (Api, [Pod; 3]) {
+pub(crate) fn bridge(world: &World) -> (Api, [Pod; 3]) {
     let node = world.one();
     let network = routed(world, node);
     world.route_to(node, &["10.96.0.0/16", "fd00:96::/64", "198.51.100.0/24"]);

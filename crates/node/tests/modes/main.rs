@@ -8,6 +8,7 @@ mod acl;
 mod cni;
 mod cni_azure;
 mod cnitool;
+mod compared;
 mod container_proxy;
 mod dsr;
 mod existing_namespace;

@@ -255,6 +255,9 @@ impl Switch {
         if connection.generations == current {
             return true;
         }
+        // What was counted until now belongs to the rules it was counted under.
+        core.collect(id, &self.flows);
+        let Some(connection) = core.connections.get(id) else { return false };
         let (reply_scope, memory, origin) = (connection.reply.scope, connection.memory, connection.forward.scope.port);
         core.counters.resimulated += 1;
         let Ok(mut facts) = Facts::again(id, connection).entering(core, origin) else { return false };
@@ -264,13 +267,9 @@ impl Switch {
             core.give_back(&facts);
             return false;
         }
-        if !trial {
-            // What was counted until now belongs to the rules it was counted under.
-            core.collect(id, &self.flows);
-            if let Some(connection) = core.connections.get_mut(id) {
-                connection.generations = current;
-                connection.forward.rules = facts.rules;
-            }
+        if !trial && let Some(connection) = core.connections.get_mut(id) {
+            connection.generations = current;
+            connection.forward.rules = facts.rules;
         }
         true
     }

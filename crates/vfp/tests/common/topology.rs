@@ -196,6 +196,7 @@ impl World {
             keep_destination: kind & 24 == 24,
             masquerade: pick(&[None, masquerade(false), masquerade(true), masquerade(true)], kind >> 5),
             domain: None,
+            underlay: (byte & 3 == 3).then_some(self.underlay),
         })
     }
 

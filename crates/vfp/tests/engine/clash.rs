@@ -97,15 +97,15 @@ fn the_port_is_free_again_when_the_connection_is_over() {
 
 #[test]
 fn a_backend_that_goes_takes_the_port_with_it() {
-    let (mut node, backend) = node(true, 6);
+    let (mut node, backend) = node(true, 17);
     for way in [Some(80), Some(81)] {
-        is_answered(&mut node, backend, &to(6, true, 1000, way));
+        is_answered(&mut node, backend, &to(17, true, 1000, way));
     }
     let third = node.add_pod(3, vec![]);
-    node.refilter(vec![two_services(true, 6, &[3])]);
+    node.refilter(vec![two_services(true, 17, &[3])]);
     let seen: Vec<FlowId> = [Some(81), Some(80)]
         .map(|way| {
-            let (egress, _, came) = node.bench.pass(node.pod, &to(6, true, 1000, way));
+            let (egress, _, came) = node.bench.pass(node.pod, &to(17, true, 1000, way));
             assert_eq!(egress.port, third);
             came.id
         })

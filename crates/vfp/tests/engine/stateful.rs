@@ -137,7 +137,7 @@ fn a_connection_leaves_a_backend_that_is_gone() {
     node.refilter(vec![service(&backends)]);
     node.add_pod(2, vec![]);
     node.add_pod(3, vec![]);
-    let web = tcp((1, 9), ("10.0.0.1", 1000), ("10.96.0.1", 80), ACK);
+    let web = tcp((1, 9), ("10.0.0.1", 1000), ("10.96.0.1", 80), SYN);
     let first = node.bench.pass(node.pod, &web).2.id.destination;
     node.refilter(vec![service(backends.iter().filter(|backend| ip(backend) != first).copied().collect::<Vec<_>>().as_slice())]);
     assert_ne!(node.bench.pass(node.pod, &web).2.id.destination, first);

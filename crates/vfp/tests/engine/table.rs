@@ -41,22 +41,23 @@ fn all_who_name_it_ask_it() {
 #[test]
 fn a_change_is_noticed_by_those_who_ask() {
     let (mut node, table, third) = node();
+    node.bench.switch.put_table_rules(table, [redirect(true, 17, plain(&[2], true))]).expect("the table");
     node.add_pod(4, vec![]);
-    let asked = ask(1, true, 6, 1000);
+    let asked = ask(1, true, 17, 1000);
     assert_eq!(backend_of(&mut node.bench, node.pod, &asked), 2);
     let before = [node.pod, third, node.uplink].map(|port| generation(&node, port));
     let more = (0..100).map(|number| RuleSpec::new(format!("{number}"), 1, Conditions::to(ip("10.96.9.9")), Action::Refuse));
-    let rules = more.chain([redirect(true, 6, plain(&[4], true))]);
+    let rules = more.chain([redirect(true, 17, plain(&[4], true))]);
     node.bench.switch.put_table_rules(table, rules).expect("the table");
     let after = [node.pod, third, node.uplink].map(|port| generation(&node, port));
     assert_eq!(after, [before[0] + 1, before[1] + 1, before[2]], "once a call, and nobody else");
     assert_eq!(backend_of(&mut node.bench, node.pod, &asked), 4);
-    node.bench.switch.put_table_rules(table, [redirect(true, 6, plain(&[4], true))]).expect("the table");
+    node.bench.switch.put_table_rules(table, [redirect(true, 17, plain(&[4], true))]).expect("the table");
     node.bench.switch.remove_table_rules(table, ["nobody"]).expect("the table");
     assert_eq!([node.pod, third, node.uplink].map(|port| generation(&node, port)), after, "nothing has changed");
     assert_eq!(node.bench.send(node.pod, &asked).tier, Tier::Unified);
     node.bench.out.sent.clear();
-    node.bench.switch.remove_table_rules(table, ["web 6"]).expect("the table");
+    node.bench.switch.remove_table_rules(table, ["web 17"]).expect("the table");
     assert_eq!(node.bench.fail(node.pod, &asked), DropReason::NoRoute);
 }
 

@@ -7,6 +7,7 @@ use hcn::Guid;
 use hcn::load_balancer::LoadBalancer;
 use hns::compile::NODE_ALIASES;
 use hns::compile::load_balancer::{self, NodePort, Origin, Place, Surroundings};
+use hns::compile::network::Mode;
 use hns::profile::Limit;
 use vfp::{RuleSpec, TableId};
 use wire::Ip;
@@ -127,6 +128,7 @@ impl Chassis {
                 aliases: &aliases,
                 pool: adapter.pool,
                 domain: network.site.domain,
+                underlay: (network.mode == Mode::L2Bridge).then_some(adapter.underlay),
                 limits: &network.site.limits,
                 defects: &network.site.defects,
             };

@@ -1,6 +1,6 @@
 //! An API server in the world, what is in it, and kube-proxies that follow it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cluster::connect::{Source, connect};
 use http::{Method, Request};
@@ -54,6 +54,11 @@ impl Api {
     /// `kill -9`.
     pub(crate) fn kill(&mut self) {
         self.daemon = None;
+    }
+
+    /// How others reach it.
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
     }
 
     /// Makes an object in a collection.
@@ -126,11 +131,8 @@ impl Api {
 
     /// Starts kube-proxy on a node, for one of its networks.
     pub(crate) fn kube_proxy(&self, node: &Node, network: &str, more: &[&str]) -> Daemon {
-        let hnsd = format!("unix:{}", node.file("hnsd.sock").display());
         let kubeconfig = self.kubeconfig.display().to_string();
         let mut arguments: Vec<String> = [
-            "--hnsd",
-            &hnsd,
             "--kubeconfig",
             &kubeconfig,
             "--network-name",
@@ -151,6 +153,6 @@ impl Api {
         .map(str::to_owned)
         .to_vec();
         arguments.extend(more.iter().map(|&argument| argument.to_owned()));
-        node.daemon_at(node, "kube-proxy", &arguments)
+        node.agent("kube-proxy", &arguments)
     }
 }

@@ -1,6 +1,7 @@
 //! What the tests are made of: a world of namespaces, daemons in it, documents, and probes with real sockets.
 #![allow(dead_code, unused_imports, reason = "not every test target needs all of it")]
 
+pub(crate) mod agent;
 pub(crate) mod analyser;
 pub(crate) mod api;
 pub(crate) mod balancer;

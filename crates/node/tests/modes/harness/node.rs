@@ -16,7 +16,7 @@ use host::namespace;
 use serde_json::{Value, json};
 use wire::MacAddress;
 
-use super::{PATIENCE, Place, document, serve};
+use super::{PATIENCE, Place, agent, document, serve};
 use crate::program::program;
 
 /// A running daemon. Dropping it kills it.
@@ -45,7 +45,8 @@ impl Daemon {
         let id = nix::unistd::Pid::from_raw(self.0.id().cast_signed());
         nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGTERM).expect("the daemon is there");
         let status = self.0.wait().expect("the daemon is ours");
-        assert!(status.success(), "the daemon ended with {status}");
+        // A program of Windows knows no SIGTERM, and ends by it.
+        assert!(status.success() || agent::are_windows_programs(), "the daemon ended with {status}");
     }
 
     fn ready(&mut self) -> bool {
@@ -146,7 +147,8 @@ impl Node {
     /// The same for somebody else to hold, who starts and kills it while others use the node.
     pub(crate) fn new_hnsd(&self, more: &[&str]) -> Daemon {
         let path = |name: &str| self.file(name).display().to_string();
-        let mut arguments: Vec<String> = ["--socket", &path("hnsd.sock"), "--state-dir", &path("state")].map(str::to_owned).to_vec();
+        let mut arguments: Vec<String> =
+            ["--socket", &path("hnsd.sock"), "--state-dir", &path("state"), "--listen", agent::LISTEN].map(str::to_owned).to_vec();
         if !more.contains(&"--switch") {
             arguments.extend(["--switch".to_owned(), path("vswitchd.sock")]);
         }
@@ -172,6 +174,21 @@ impl Node {
         daemon
     }
 
+    /// Starts an agent of the node, and waits until it is ready.
+    pub(crate) fn agent(&self, role: &str, arguments: &[String]) -> Daemon {
+        let mut daemon = self.spawn_agent(role, arguments);
+        if !daemon.ready() {
+            panic!("{role} did not become ready; it said:\n{}", self.log(role));
+        }
+        daemon
+    }
+
+    /// Starts an agent of the node without waiting for it.
+    pub(crate) fn spawn_agent(&self, role: &str, arguments: &[String]) -> Daemon {
+        let (command, service) = agent::command(self);
+        self.start(self, command, role, &[&service, arguments].concat(), &format!("{role}.log"))
+    }
+
     /// Starts a role of the command without waiting for it.
     pub(crate) fn spawn(&self, role: &str, arguments: &[String], log: &str) -> Daemon {
         self.start(self, Command::new(program()), role, arguments, log)
@@ -182,6 +199,11 @@ impl Node {
         let mut command = Command::new("unshare");
         command.args(["--user", "--map-root-user"]).arg(program());
         self.start(self, command, role, arguments, log)
+    }
+
+    /// Starts any program in the node.
+    pub(crate) fn daemon_of(&self, mut command: Command) -> Daemon {
+        Daemon(self.run(|| command.spawn()).unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}")))
     }
 
     fn start(&self, place: &Place, mut command: Command, role: &str, arguments: &[String], log: &str) -> Daemon {

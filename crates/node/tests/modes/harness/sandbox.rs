@@ -6,6 +6,7 @@ use std::process::Command;
 use nix::mount::{MsFlags, mount};
 use nix::unistd::geteuid;
 
+use super::agent;
 use crate::program::program;
 
 /// Set in the process inside.
@@ -19,7 +20,8 @@ const PROCESSES: [&str; 4] = ["--pid", "--fork", "--kill-child", "--mount-proc"]
 
 /// Runs the body of the test called `test` (with its module) in a sandbox, or says why it cannot be.
 pub(crate) fn run(test: &str, body: impl FnOnce()) {
-    enter(test, &[], body);
+    // Wine leaves processes behind.
+    enter(test, if agent::are_windows_programs() { &PROCESSES } else { &[] }, body);
 }
 
 /// The same with processes of its own, for programs that leave others behind.

@@ -21,7 +21,12 @@ const PIECE: usize = 64 << 10;
 
 /// Starts the service in a place, for as long as the process lives.
 pub(crate) fn start(place: &Place) {
-    let everywhere = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), PORT);
+    start_at(place, PORT);
+}
+
+/// The same at another port.
+pub(crate) fn start_at(place: &Place, port: u16) {
+    let everywhere = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port);
     let (tcp, udp) = place.run(|| (TcpListener::bind(everywhere), UdpSocket::bind(everywhere)));
     let (tcp, udp) = (tcp.expect("a TCP socket"), udp.expect("a UDP socket"));
     let (name, udp_name) = (place.name.clone(), place.name.clone());

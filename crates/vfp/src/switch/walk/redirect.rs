@@ -1,6 +1,7 @@
 //! From a service to one of its backends.
 
 use wire::FlowId;
+use wire::number::{protocol, tcp_flag};
 
 use super::facts::Facts;
 use super::source::is_translatable;
@@ -34,19 +35,32 @@ impl Core {
         if let Some(domain) = service.domain {
             (facts.domain, facts.from) = (domain, PortKind::Nic);
         }
+        if let Some(underlay) = service.underlay {
+            facts.routed = Some(underlay);
+            // Answers come back into the domain of the wire, whoever asked.
+            let uplink = self.underlays.get(&underlay).and_then(|underlay| self.port(underlay.spec.uplink));
+            facts.domain = uplink.map_or(facts.domain, |uplink| uplink.spec.domain);
+        }
         match service.masquerade.filter(|masquerade| masquerade.always || backend.address == id.source) {
             Some(masquerade) => self.masquerade(facts, port, &masquerade),
             None => Ok(()),
         }
     }
 
-    /// The backend that the connection has, if that is still there; else the one that its client had, while that counts; else the
-    /// one that the distribution says.
+    /// The backend that the connection has, if that is still there or the two have shaken hands; else the one that its client had, while
+    /// that counts; else the one that the distribution says.
     fn choose(&self, facts: &Facts, client: &Client, service: &Service) -> Option<Backend> {
         let has = |backend: &Backend| service.backends.contains(backend);
-        let kept = || facts.memory.backend.filter(has);
+        let kept = || facts.memory.backend.filter(|backend| has(backend) || self.has_shaken_hands(facts));
         let loyal = || self.affinities.get(client, facts.now, service.affinity?).filter(has);
         let hash = || service.backends.select(service.distribution.hash(&facts.subject.id, self.seed));
         kept().or_else(loyal).or_else(hash)
+    }
+
+    /// Whether a packet belongs to a TCP connection whose client has acknowledged something. No other backend could go on with it, and its
+    /// own may be finishing its work before it leaves.
+    fn has_shaken_hands(&self, facts: &Facts) -> bool {
+        let connection = facts.connection.and_then(|id| self.connections.get(id));
+        connection.is_some_and(|it| it.forward.scope.id.protocol == protocol::TCP && it.forward.seen.tcp_flags & tcp_flag::ACK != 0)
     }
 }
