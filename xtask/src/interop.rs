@@ -10,6 +10,7 @@ mod hnsd;
 pub(crate) mod kubernetes;
 mod limited;
 mod runtime;
+mod service;
 pub(crate) mod wine;
 
 use std::collections::BTreeMap;

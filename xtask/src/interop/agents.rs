@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use super::{Ground, Log, kubernetes, limited, step};
+use super::{Ground, Log, kubernetes, limited, service, step};
 use crate::{dist, shell};
 
 /// Building and running the tests of one part.
@@ -19,6 +19,9 @@ pub(super) fn run() -> Result<(), String> {
     }
     let original = kubernetes::windows_proxy()?;
     let ground = Ground::prepare()?;
+    service::run(&ground)?;
+    // What Wine keeps in the background would serve programs of the tests, outside of their namespaces.
+    ground.prefix.end()?;
     step("kube-proxy.exe and ours");
     let mut compare = tests(&ground, &["--test", "modes", "--", "compared::", "--nocapture"]);
     play(compare.env("TRANSOM_KUBE_PROXY_EXE", original), &ground.directory.join("compared.log"))?;
@@ -34,20 +37,19 @@ pub(super) fn run() -> Result<(), String> {
 /// Tests of the crate `node`, for which Wine is ready.
 fn tests(ground: &Ground, arguments: &[&str]) -> Command {
     let mut cargo = shell::cargo();
-    cargo.args(["test", "-p", "node"]).args(arguments);
+    cargo.args(["test", "--workspace"]).args(arguments);
     ground.prefix.surround(&mut cargo);
     cargo
 }
 
 /// Runs them. Leaving one out is a failure.
 fn play(command: &mut Command, log: &Path) -> Result<(), String> {
-    // What Wine keeps in the background would serve programs of the tests, outside of their namespaces.
     let mut log = Log::create(log)?;
     let mut left_out = false;
     let status = limited::run(command, LIMIT, |line| {
         log.add(line);
         left_out |= line.starts_with("skipped: ");
-        if line.starts_with("test ") {
+        if line.starts_with("test ") || line.starts_with("not played: ") {
             println!("{line}");
         }
     })?;

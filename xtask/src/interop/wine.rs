@@ -61,10 +61,14 @@ impl Prefix {
 
     /// Tells the DLLs where hnsd is. A file and no variables, so that transom.exe too takes the way through the DLLs.
     pub(super) fn point_at(&self, hnsd: &Hnsd) -> Result<(), String> {
-        let directory = self.drive_c().join("ProgramData/transom");
-        make_directory(&directory)?;
         let config = serde_json::json!({"Address": hnsd.address(), "TokenFile": windows_path(&hnsd.token_file())});
-        fs::write(directory.join("hnsd.json"), config.to_string()).map_err(|error| format!("cannot write hnsd.json: {error}"))
+        // Services have another %ProgramData% under Wine.
+        for place in ["ProgramData", "users/Public"] {
+            let directory = self.drive_c().join(place).join("transom");
+            make_directory(&directory)?;
+            fs::write(directory.join("hnsd.json"), config.to_string()).map_err(|error| format!("cannot write hnsd.json: {error}"))?;
+        }
+        Ok(())
     }
 
     /// Runs a program and shows every line it prints.

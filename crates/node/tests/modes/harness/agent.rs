@@ -19,6 +19,11 @@ pub(crate) fn are_windows_programs() -> bool {
     exe().is_some()
 }
 
+/// Why agents cannot set routes of their node, if they cannot.
+pub(crate) fn cannot_route() -> Option<&'static str> {
+    are_windows_programs().then_some("not played: Wine has no functions for setting routes")
+}
+
 fn exe() -> Option<OsString> {
     env::var_os(EXE).filter(|exe| !exe.is_empty())
 }
