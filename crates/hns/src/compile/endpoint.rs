@@ -191,6 +191,7 @@ pub fn rules(endpoint: &Endpoint, network: &Network, site: &Site, port: PortId) 
 pub fn remote_rules(endpoint: &Endpoint, network: &Network, site: &Site) -> Result<Vec<Placed>, CompileError> {
     match Mode::of(network)? {
         Mode::Overlay => mode::overlay::remote_endpoint(endpoint, network, site),
+        Mode::L2Bridge => mode::l2bridge::remote_endpoint(endpoint, site),
         // Where there is no tunnel, the wire finds the way by itself.
         _ => Ok(Vec::new()),
     }

@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use hcn::endpoint::Endpoint;
 use hcn::network::Network;
 use ipnet::IpNet;
-use vfp::{PortId, Stage};
+use vfp::{Action, Conditions, PortId, RuleSpec, Stage};
 use wire::Ip;
 
 use super::{answer, deliver};
@@ -47,6 +47,14 @@ pub fn endpoint(endpoint: &Endpoint, network: &Network, site: &Site, port: PortI
     let own = own_gateways(endpoint, network)?.into_iter().filter(|gateway| !adapter.is_on_link(*gateway));
     rules.extend(own.map(|gateway| answer(Realm::Wire, Stage::NeighbourOut, &name, Ip::from(gateway), adapter.mac, priority::GATEWAY)));
     Ok(rules)
+}
+
+/// The rules of an endpoint of another node. Whom a service sends there from the wire has the node's address by then, and the node would not
+/// route a packet that seems to be its own: the switch does.
+pub fn remote_endpoint(endpoint: &Endpoint, site: &Site) -> Result<Vec<Placed>, CompileError> {
+    let (route, name) = (Action::Route(site.adapter()?.underlay), label(endpoint));
+    let rule = |address| RuleSpec::new(format!("{name} {address}"), priority::ENDPOINT, Conditions::to(address), route.clone());
+    Ok(addresses(endpoint)?.into_iter().map(|address| Placed::new(Realm::Wire, Stage::ForwardIn, rule(address))).collect())
 }
 
 /// The gateways of an endpoint that are not its network's, within the subnets where the node is.

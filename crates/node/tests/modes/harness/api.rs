@@ -1,6 +1,6 @@
 //! An API server in the world, what is in it, and kube-proxies that follow it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cluster::connect::{Source, connect};
 use http::{Method, Request};
@@ -54,6 +54,11 @@ impl Api {
     /// `kill -9`.
     pub(crate) fn kill(&mut self) {
         self.daemon = None;
+    }
+
+    /// How programs reach it.
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
     }
 
     /// Makes an object in a collection.
