@@ -26,6 +26,8 @@ pub fn rules(site: &AdapterSite) -> Vec<Placed> {
         rules.push(placed(Realm::Wire, Stage::ForwardIn, &name, priority::NODE, Conditions::to(address), to_host.clone()));
         rules.push(placed(Realm::Wire, Stage::ForwardOut, &name, priority::NODE, Conditions::to(address), to_host.clone()));
         rules.push(placed(Realm::Wire, Stage::NeighbourOut, &name, priority::NODE, Conditions::to(address), Action::Answer(site.mac)));
+        // Answers to what the switch has routed for the node.
+        rules.push(placed(Realm::Host, Stage::ForwardIn, &name, priority::NODE, Conditions::to(address), to_host.clone()));
     }
     for alias in NODE_ALIASES.map(Ip::from) {
         let name = format!("node port {alias}");

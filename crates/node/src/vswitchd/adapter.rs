@@ -145,12 +145,12 @@ impl Adapter {
         routes.iter().try_for_each(|prefix| self.add_route(*prefix))
     }
 
-    /// Tells the switch how the adapter's network is reached: from the adapter's own routes, and from those by gateways that the node has been
-    /// given since, which are the vNIC's.
+    /// Tells the switch how the adapter's network is reached: from the adapter's own routes, and from those that the node has been given
+    /// since, which are the vNIC's.
     pub(super) fn refresh_underlay(&self, switch: &Switch) -> Result<(), Error> {
         let mut routes = self.netlink.routes(self.index())?;
-        let has_gateway = |route: &Route| route.hops.first().is_some_and(|hop| hop.gateway.is_some());
-        routes.extend(self.netlink.routes(self.takeover.vnic_index())?.into_iter().filter(has_gateway));
+        let leads_outside = |route: &Route| route.protocol != HOST_ROUTE_PROTOCOL;
+        routes.extend(self.netlink.routes(self.vnic_index())?.into_iter().filter(leads_outside));
         let hop = |route: &Route| {
             let gateway = route.hops.first().and_then(|hop| hop.gateway);
             (route.destination, gateway.map_or(NextHop::Link, |gateway| NextHop::Gateway(Ip::from(gateway))))

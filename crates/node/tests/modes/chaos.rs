@@ -11,6 +11,8 @@ mod stage;
 
 use std::collections::BTreeMap;
 use std::env;
+use std::net::SocketAddr;
+use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
@@ -40,17 +42,27 @@ fn whatever_happens_it_comes_to_what_the_api_says() {
     };
     let next = AtomicU64::new(seeds.start);
     let player = || {
-        let taken = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
-        taken.take_while(|seed| *seed < seeds.end).for_each(in_a_world);
+        let taken = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed)).take_while(|seed| *seed < seeds.end);
+        taken.filter(|seed| catch_unwind(|| in_a_world(*seed)).is_err()).collect::<Vec<u64>>()
     };
-    thread::scope(|scope| (0..AT_ONCE).for_each(|_| _ = scope.spawn(player)));
+    let failed: Vec<u64> = thread::scope(|scope| {
+        let players: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(player)).collect();
+        players.into_iter().flat_map(|player| player.join().expect("failures are caught")).collect()
+    });
+    let commands: Vec<String> = failed.into_iter().map(command).collect();
+    assert!(commands.is_empty(), "it did not come to that; to play again:\n{}", commands.join("\n"));
+}
+
+/// What plays a seed again.
+fn command(seed: u64) -> String {
+    format!("{SEED}={seed} cargo test -p node --test modes chaos")
 }
 
 /// Plays a seed in a world of its own.
 fn in_a_world(seed: u64) {
     run_with("chaos::whatever_happens_it_comes_to_what_the_api_says", &[(SEED, seed.to_string())], || {
         // Said before it is played, so that a panic is beneath its seed.
-        println!("{SEED}={seed} cargo test -p node --test modes chaos");
+        println!("{}", command(seed));
         play(seed);
     });
 }
@@ -87,7 +99,7 @@ fn check(stage: &Stage, model: &Model) {
     assert_eq!(stage.frontends(), wanted, "and it stays so");
 }
 
-fn meets(stage: &Stage, from: &Place, front: std::net::SocketAddr, backends: &Backends) {
+fn meets(stage: &Stage, from: &Place, front: SocketAddr, backends: &Backends) {
     let names = stage.names(backends);
     match names.is_empty() {
         true => is_refused(from, front),

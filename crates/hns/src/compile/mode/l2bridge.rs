@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use hcn::endpoint::Endpoint;
 use hcn::network::Network;
 use ipnet::IpNet;
-use vfp::{Action, Conditions, PortId, RuleSpec, Stage};
+use vfp::{Action, AddressMatch, Conditions, PortId, RuleSpec, Stage};
 use wire::Ip;
 
 use super::{answer, deliver};
@@ -49,12 +49,25 @@ pub fn endpoint(endpoint: &Endpoint, network: &Network, site: &Site, port: PortI
     Ok(rules)
 }
 
-/// The rules of an endpoint of another node. Whom a service sends there from the wire has the node's address by then, and the node would not
-/// route a packet that seems to be its own: the switch does.
+/// The rules of an endpoint of another node, to which the switch itself routes whom a service sends there. The node would not route what
+/// comes from the wire, as it has the node's address by then; and what the node itself sends goes to the gateway of the virtual address.
 pub fn remote_endpoint(endpoint: &Endpoint, site: &Site) -> Result<Vec<Placed>, CompileError> {
-    let (route, name) = (Action::Route(site.adapter()?.underlay), label(endpoint));
-    let rule = |address| RuleSpec::new(format!("{name} {address}"), priority::ENDPOINT, Conditions::to(address), route.clone());
-    Ok(addresses(endpoint)?.into_iter().map(|address| Placed::new(Realm::Wire, Stage::ForwardIn, rule(address))).collect())
+    let (adapter, name) = (site.adapter()?, label(endpoint));
+    let mut rules = Vec::new();
+    for address in addresses(endpoint)? {
+        let mut route = |realm, stage, conditions| {
+            let rule = RuleSpec::new(format!("{name} {address}"), priority::ENDPOINT, conditions, Action::Route(adapter.underlay));
+            rules.push(Placed::new(realm, stage, rule));
+        };
+        route(Realm::Wire, Stage::ForwardIn, Conditions::to(address));
+        // What the node routes for its pods has a way of its own.
+        let own = adapter.node_addresses().filter(|own| own.is_v4() == address.is_v4());
+        let sources: Vec<AddressMatch> = own.map(AddressMatch::host).collect();
+        if !sources.is_empty() {
+            route(Realm::Host, Stage::ForwardOut, Conditions { sources, ..Conditions::to(address) });
+        }
+    }
+    Ok(rules)
 }
 
 /// The gateways of an endpoint that are not its network's, within the subnets where the node is.
