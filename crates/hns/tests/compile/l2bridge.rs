@@ -57,6 +57,22 @@ fn the_node_reaches_its_endpoints_and_they_reach_it() {
 }
 
 #[test]
+fn what_the_node_sends_to_endpoints_of_other_nodes_is_routed() {
+    let mut node = bridge();
+    let mut remote = endpoint("r", 9, &["192.0.2.20"], json!([]));
+    remote["Flags"] = json!(1);
+    node.endpoint("net", &remote);
+    node.check(&[
+        // As a service leaves it, whose virtual address is behind the gateway.
+        ("host", "tcp 192.0.2.10:1000 > 192.0.2.20:80 @gw", "uplink: host > peer | 192.0.2.10:1000 > 192.0.2.20:80"),
+        ("uplink", "ack 192.0.2.20:80 > 192.0.2.10:1000 as peer @host", "host: peer > host | 192.0.2.20:80 > 192.0.2.10:1000"),
+        // What it routes for others goes where it says, and what comes from the wire is its to route.
+        ("host", "tcp 10.1.0.2:1000 > 192.0.2.20:80 @gw", "uplink: host > gw | 10.1.0.2:1000 > 192.0.2.20:80"),
+        ("uplink", "tcp 198.51.100.7:1 > 192.0.2.20:80 as gw @host", "host: gw > host | 198.51.100.7:1 > 192.0.2.20:80"),
+    ]);
+}
+
+#[test]
 fn a_gateway_off_the_link_is_the_node() {
     let mut node = bridge();
     node.check(&[

@@ -49,23 +49,21 @@ pub fn endpoint(endpoint: &Endpoint, network: &Network, site: &Site, port: PortI
     Ok(rules)
 }
 
-/// The rules of an endpoint of another node, to which the switch itself routes whom a service sends there. The node would not route what
-/// comes from the wire, as it has the node's address by then; and what the node itself sends goes to the gateway of the virtual address.
+/// The rules of an endpoint of another node, to which the switch itself routes whom a service sends there under the node's address: the node
+/// would not route what seems to be its own and comes from the wire, and what it sends itself goes to the gateway of the virtual address.
 pub fn remote_endpoint(endpoint: &Endpoint, site: &Site) -> Result<Vec<Placed>, CompileError> {
     let (adapter, name) = (site.adapter()?, label(endpoint));
     let mut rules = Vec::new();
     for address in addresses(endpoint)? {
-        let mut route = |realm, stage, conditions| {
-            let rule = RuleSpec::new(format!("{name} {address}"), priority::ENDPOINT, conditions, Action::Route(adapter.underlay));
-            rules.push(Placed::new(realm, stage, rule));
-        };
-        route(Realm::Wire, Stage::ForwardIn, Conditions::to(address));
-        // What the node routes for its pods has a way of its own.
         let own = adapter.node_addresses().filter(|own| own.is_v4() == address.is_v4());
         let sources: Vec<AddressMatch> = own.map(AddressMatch::host).collect();
-        if !sources.is_empty() {
-            route(Realm::Host, Stage::ForwardOut, Conditions { sources, ..Conditions::to(address) });
+        if sources.is_empty() {
+            continue;
         }
+        let conditions = Conditions { sources, ..Conditions::to(address) };
+        let rule = RuleSpec::new(format!("{name} {address}"), priority::ENDPOINT, conditions, Action::Route(adapter.underlay));
+        rules.push(Placed::new(Realm::Wire, Stage::ForwardIn, rule.clone()));
+        rules.push(Placed::new(Realm::Host, Stage::ForwardOut, rule));
     }
     Ok(rules)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::random::Random;
 
 /// How much happens under one seed.
-const STEPS: usize = 16;
+const STEPS: usize = 24;
 
 /// How many Services come and go.
 const SERVICES: usize = 3;
