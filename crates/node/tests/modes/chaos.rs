@@ -21,7 +21,7 @@ use crate::harness::balancer::{comes_to, is_refused};
 use crate::harness::sandbox::run_with;
 use crate::harness::{Place, eventually};
 use crate::random::Random;
-use script::{Backends, Model};
+use script::{Backends, Model, Step};
 use stage::{Mode, Stage};
 
 /// How many seeds are played where nobody says; CI plays more.
@@ -79,6 +79,9 @@ fn play(seed: u64) {
         stage.play(&step);
         stage.exchange();
     }
+    check(&stage, &model);
+    // Whatever it has been through, it still follows.
+    model.services.iter().for_each(|service| stage.play(&Step::EmptyBalancers(*service)));
     check(&stage, &model);
     stage.exchange();
     println!("over after {:?}", begin.elapsed());

@@ -1,6 +1,7 @@
 //! What happens under a seed: a list of steps that follows from the seed alone, and what must be true in the end.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::time::Duration;
 
 use crate::random::Random;
@@ -12,10 +13,10 @@ const STEPS: usize = 24;
 const SERVICES: usize = 3;
 
 /// The pods that come and go, by number.
-const HERE: std::ops::Range<usize> = 21..24;
+const HERE: Range<usize> = 21..24;
 
 /// The pods on the other node.
-pub(super) const THERE: std::ops::Range<usize> = 31..33;
+pub(super) const THERE: Range<usize> = 31..33;
 
 /// How long is waited between two steps, at most.
 const WAIT_MAX_MS: usize = 250;
@@ -65,19 +66,30 @@ pub(super) struct Model {
     down: BTreeSet<Part>,
 }
 
-/// The steps of a seed, and what they come to. In the end everything runs.
+/// The steps of a seed, and what they come to. They begin with a pod and with Services that have backends, and in the end everything runs.
 pub(super) fn write(random: &mut Random) -> (Vec<Step>, Model) {
-    let (mut model, mut steps) = (Model::default(), Vec::new());
-    while steps.len() < STEPS {
-        let Some(step) = model.choose(random) else { continue };
+    let (mut model, mut steps) = (Model::default(), vec![Step::AddPod(HERE.start)]);
+    for service in 0..SERVICES {
+        steps.extend([Step::AddService(service), Step::ChangeBackends(service, Backends::draw(random))]);
+    }
+    steps.iter().for_each(|step| model.take(step));
+    for _ in 0..STEPS {
+        let step = model.choose(random);
         model.take(&step);
         steps.push(step);
-        if random.below(2) == 0 {
+        if random.once_in(2) {
             steps.push(Step::Wait(Duration::from_millis(random.below(WAIT_MAX_MS) as u64)));
         }
     }
     steps.extend(std::mem::take(&mut model.down).into_iter().map(Step::Start));
     (steps, model)
+}
+
+impl Backends {
+    fn draw(random: &mut Random) -> Self {
+        let mut some = |of: Range<usize>| of.filter(|_| random.once_in(2)).collect();
+        Self { here: some(HERE), there: some(THERE) }
+    }
 }
 
 impl Model {
@@ -88,18 +100,24 @@ impl Model {
         reached
     }
 
-    /// Something that can happen now; nothing if what was drawn cannot.
-    fn choose(&self, random: &mut Random) -> Option<Step> {
+    /// Something that can happen now.
+    fn choose(&self, random: &mut Random) -> Step {
+        loop {
+            let step = self.draw(random);
+            if self.is_possible(&step) {
+                return step;
+            }
+        }
+    }
+
+    fn draw(&self, random: &mut Random) -> Step {
         let kind = random.below(16);
         let service = random.below(SERVICES);
         let pod = HERE.start + random.below(HERE.len());
-        let step = match kind {
+        match kind {
             0..=3 if self.services.contains(&service) && kind == 0 => Step::RemoveService(service),
             0..=3 if !self.services.contains(&service) => Step::AddService(service),
-            0..=6 => {
-                let mut some = |of: std::ops::Range<usize>| of.filter(|_| random.below(2) == 0).collect();
-                Step::ChangeBackends(service, Backends { here: some(HERE), there: some(THERE) })
-            }
+            0..=6 => Step::ChangeBackends(service, Backends::draw(random)),
             7..=9 if self.pods.contains(&pod) => Step::RemovePod(pod),
             7..=9 => Step::AddPod(pod),
             10 => Step::DeleteBalancers(service),
@@ -107,8 +125,7 @@ impl Model {
             12 => self.toggle(Part::Api),
             13 => self.toggle(Part::Hnsd),
             _ => self.toggle(Part::KubeProxy),
-        };
-        self.is_possible(&step).then_some(step)
+        }
     }
 
     fn toggle(&self, part: Part) -> Step {

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use hcn::{Guid, Hcn, Kind};
 use serde_json::{Value, json};
@@ -121,13 +122,13 @@ pub(crate) fn at(address: &str, port: u16) -> SocketAddr {
 /// Waits until somebody reaches exactly these. Nobody waits long for an answer: while there is no load balancer, the routes of some tests lead
 /// packets in a circle, and a connection that began before a change may be lost with it.
 pub(crate) fn comes_to(from: &Place, to: SocketAddr, wanted: &BTreeSet<String>) {
-    let mut seen = None;
     // So many that hardly any backend is left out by chance.
-    let meetings = wanted.len() * 6;
-    let started = Instant::now();
-    while !matches!(&seen, Some(Ok(met)) if met == wanted) {
-        assert!(started.elapsed() < PATIENCE, "{} reaches {seen:?} at {to}, and not {wanted:?}", from.name);
-        seen = Some((0..meetings).map(|_| meet_soon(from, to)).collect::<io::Result<BTreeSet<String>>>());
+    let everybody = || (0..wanted.len() * 6).map(|_| meet_soon(from, to)).collect::<io::Result<BTreeSet<String>>>();
+    let (start, mut met) = (Instant::now(), everybody());
+    while !met.as_ref().is_ok_and(|met| met == wanted) {
+        assert!(start.elapsed() < PATIENCE, "{} reaches {met:?} at {to}, and not {wanted:?}", from.name);
+        thread::sleep(Duration::from_millis(10));
+        met = everybody();
     }
 }
 
