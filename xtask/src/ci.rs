@@ -13,8 +13,8 @@ struct Step {
 /// How many rounds the crash test plays here; `cargo test` plays a few.
 const CRASH_ROUNDS: &str = "200";
 
-/// How many seeds of chaos the Service proxy has to bear here; `cargo test` plays some.
-const CHAOS_SEEDS: &str = "1000";
+/// How many seeds of chaos the Service proxy has to bear here, in memory and as real processes; `cargo test` plays some.
+const CHAOS_SEEDS: [(&str, &str, &str); 2] = [("proxy", "proxier", "1000"), ("node", "modes", "50")];
 
 /// The packages with code for Windows, and those below them.
 const WINDOWS_PACKAGES: &[&str] = &["transom", "host", "abi", "computenetwork", "vmcompute", "bcryptprimitives"];
@@ -78,9 +78,11 @@ fn crash_test() -> Result<(), String> {
 }
 
 fn chaos() -> Result<(), String> {
-    let mut command = shell::cargo();
-    command.args(["test", "--package", "proxy", "--test", "proxier", "chaos"]);
-    shell::run(command.env("TRANSOM_CHAOS_SEEDS", CHAOS_SEEDS))
+    CHAOS_SEEDS.iter().try_for_each(|(package, target, seeds)| {
+        let mut command = shell::cargo();
+        command.args(["test", "--package", package, "--test", target, "chaos"]);
+        shell::run(command.env("TRANSOM_CHAOS_SEEDS", seeds))
+    })
 }
 
 /// What became of every step, and how long it took.

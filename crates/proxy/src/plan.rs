@@ -126,14 +126,18 @@ impl Planner<'_> {
             return Vec::new();
         }
         let mac = || self.setting.host_mac.clone().unwrap_or_default();
-        let source = |vip: &IpAddr| (*vip, endpoint(self.network.id, *vip, mac(), EndpointFlags::default(), None));
+        // Two endpoints of a node cannot have one hardware address, so that the first source address alone has the adapter's.
+        let mac_of_source = |index: usize, vip: IpAddr| if index == 0 { mac() } else { mac_of(vip) };
+        let source = |(index, vip): (usize, &IpAddr)| {
+            (*vip, endpoint(self.network.id, *vip, mac_of_source(index, *vip), EndpointFlags::default(), None))
+        };
         let cluster_ip = |vip: IpAddr| {
             let provider = self.node_address(Family::of(vip));
             (vip, endpoint(self.network.id, vip, mac(), EndpointFlags::REMOTE, provider))
         };
         let of_services = self.desired.balancers.iter().filter(|(_, balancer)| balancer.role == Role::ClusterIp);
         let vips: BTreeSet<IpAddr> = of_services.filter_map(|(frontend, _)| frontend.vip).collect();
-        self.setting.source_vips.iter().map(source).chain(vips.into_iter().map(cluster_ip)).collect()
+        self.setting.source_vips.iter().enumerate().map(source).chain(vips.into_iter().map(cluster_ip)).collect()
     }
 
     /// The steps that make the load balancers what they should be.

@@ -118,6 +118,20 @@ fn an_endpoint_of_another_node_is_where_its_provider_address_says() {
 }
 
 #[test]
+fn an_endpoint_of_another_node_is_reached_through_the_router_there() {
+    let mut node = node();
+    let provider = json!([policy("ProviderAddress", json!({"ProviderAddress": "192.0.2.11"}))]);
+    let mut remote = endpoint("r", 9, &["10.244.2.9", "fd22::9"], provider);
+    remote["Flags"] = json!(1);
+    node.endpoint("net", &remote);
+    let wrapped = "tunnel VXLAN of 5000 from 192.0.2.10 to 192.0.2.11 port 4789: router net > 02-00-00-00-0B-02";
+    node.check(&[
+        ("a", "tcp 10.244.1.2:1 > 10.244.2.9:80 @r", &format!("{wrapped} | 10.244.1.2:1 > 10.244.2.9:80")),
+        ("a", "tcp [fd21::2]:1 > [fd22::9]:80 @r", &format!("{wrapped} | [fd21::2]:1 > [fd22::9]:80")),
+    ]);
+}
+
+#[test]
 fn port_and_provider_address_are_the_networks() {
     let mut node = with_policies(&[policy("VxlanPort", json!({"Port": 8472}))]);
     node.check(&[(

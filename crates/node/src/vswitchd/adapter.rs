@@ -124,6 +124,10 @@ impl Adapter {
         self.takeover.adapter_index()
     }
 
+    pub(super) fn vnic_index(&self) -> u32 {
+        self.takeover.vnic_index()
+    }
+
     pub(super) fn netlink(&self) -> &Netlink {
         &self.netlink
     }
@@ -141,9 +145,12 @@ impl Adapter {
         routes.iter().try_for_each(|prefix| self.add_route(*prefix))
     }
 
-    /// Tells the switch how the adapter's network is reached, from the adapter's own routes.
-    fn refresh_underlay(&self, switch: &Switch) -> Result<(), Error> {
-        let routes = self.netlink.routes(self.index())?;
+    /// Tells the switch how the adapter's network is reached: from the adapter's own routes, and from those that the node has been given
+    /// since, which are the vNIC's.
+    pub(super) fn refresh_underlay(&self, switch: &Switch) -> Result<(), Error> {
+        let mut routes = self.netlink.routes(self.index())?;
+        let leads_outside = |route: &Route| route.protocol != HOST_ROUTE_PROTOCOL;
+        routes.extend(self.netlink.routes(self.vnic_index())?.into_iter().filter(leads_outside));
         let hop = |route: &Route| {
             let gateway = route.hops.first().and_then(|hop| hop.gateway);
             (route.destination, gateway.map_or(NextHop::Link, |gateway| NextHop::Gateway(Ip::from(gateway))))

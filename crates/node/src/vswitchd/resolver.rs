@@ -170,7 +170,7 @@ impl Resolver {
             let chassis = chassis::lock(&self.chassis);
             chassis.adapters.iter().map(|(name, adapter)| (name.clone(), adapter.index(), adapter.site.underlay)).collect()
         };
-        let mut changed = BTreeSet::new();
+        let (mut changed, mut followed) = (BTreeSet::new(), BTreeSet::new());
         for change in changes {
             let index = match &change {
                 Change::Link(link) | Change::LinkGone(link) => link.index,
@@ -189,9 +189,24 @@ impl Resolver {
                 }
             };
             changed.extend(adapters.iter().filter(|(_, own, _)| *own == index).map(|(name, ..)| name.clone()));
+            if matches!(change, Change::Route(_) | Change::RouteGone(_)) {
+                followed.insert(index);
+            }
         }
         for name in changed {
             chassis::lock(&self.chassis).refresh_adapter(&name);
+        }
+        followed.into_iter().for_each(|index| self.follow_routes(index));
+    }
+
+    /// A route by the node's own vNIC has changed, which is one that the switch may take. Nothing else follows from it: the vNIC's other
+    /// routes are ours.
+    fn follow_routes(&self, vnic: u32) {
+        let chassis = chassis::lock(&self.chassis);
+        for adapter in chassis.adapters.values().filter(|adapter| adapter.vnic_index() == vnic) {
+            if let Err(error) = adapter.refresh_underlay(&self.shared.switch) {
+                tracing::warn!(%error, "the node's routes could not be followed");
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use hcn::{Guid, HcnExt};
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
-use crate::harness::document::{endpoint, outbound_nat};
+use crate::harness::document::{endpoint, outbound_nat, outbound_nat_v6};
 use crate::harness::node::Daemon;
 use crate::harness::{Node, Pod, eventually};
 
@@ -131,12 +131,14 @@ pub(crate) fn pod(node: &Node, name: &str, number: usize) -> Pod {
 pub(crate) fn pod_in(node: &Node, name: &str, subnet: usize, number: usize, v6: bool) -> Pod {
     let mut addresses = vec![format!("10.244.{subnet}.{number}/24")];
     let mut gateways = vec![format!("10.244.{subnet}.1")];
+    let mut translations = vec![outbound_nat(&["10.244.0.0/16"])];
     if v6 {
         addresses.push(format!("fd00:244:{subnet}::{number}/64"));
         gateways.push(format!("fd00:244:{subnet}::1"));
+        translations.push(outbound_nat_v6(&["fd00:244::/32"]));
     }
     let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
     let gateways: Vec<&str> = gateways.iter().map(String::as_str).collect();
-    let document = endpoint(&format!("pod{subnet}-{number}"), &addresses, &gateways, &[outbound_nat(&["10.244.0.0/16"])]);
+    let document = endpoint(&format!("pod{subnet}-{number}"), &addresses, &gateways, &translations);
     node.pod(network(node, name), &document)
 }

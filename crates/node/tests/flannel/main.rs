@@ -13,4 +13,5 @@ mod hns;
 mod mixed;
 #[path = "../support/program.rs"]
 mod program;
+mod services;
 mod trouble;

@@ -14,13 +14,13 @@ use crate::harness::{Node, Place, Pod, World, answers, eventually, pings, run, s
 use crate::hns::cluster_of;
 
 /// A pod of the kernel: what the CNI plugin `bridge` makes of the first subnet of a node.
-struct KernelPod {
-    place: Place,
-    addresses: Vec<IpAddr>,
+pub(crate) struct KernelPod {
+    pub(crate) place: Place,
+    pub(crate) addresses: Vec<IpAddr>,
 }
 
 /// A world whose third node is the kernel's own.
-fn mixed_world() -> World {
+pub(crate) fn mixed_world() -> World {
     let mut world = World::bare(3);
     for node in &mut world.nodes[..2] {
         node.start_vswitchd();
@@ -29,16 +29,17 @@ fn mixed_world() -> World {
     world
 }
 
-fn start<'a>(world: &'a World, cluster: &Cluster, conf: &Value) -> Vec<Flanneld<'a>> {
+/// Starts an agent on every node, and waits until all are ready.
+pub(crate) fn start<'a>(world: &'a World, kubeconfig: &Path, conf: &Value) -> Vec<Flanneld<'a>> {
     let os = |node: &Node| if node.number == 3 { "linux" } else { "windows" };
     let agents: Vec<Flanneld> =
-        world.nodes.iter().map(|node| Flanneld::spawn(node, cluster, os(node), conf, &["--ip-masq", "--iface", "eth0"])).collect();
+        world.nodes.iter().map(|node| Flanneld::spawn_with(node, kubeconfig, os(node), conf, &["--ip-masq", "--iface", "eth0"])).collect();
     agents.iter().for_each(Flanneld::wait);
     agents
 }
 
 /// The bridge of a node, and a pod on it.
-fn kernel_pod(node: &Node, subnet: usize) -> KernelPod {
+pub(crate) fn kernel_pod(node: &Node, subnet: usize) -> KernelPod {
     let place = Place::make(Path::new("/run/places"), "kernel-pod");
     let mtu = subnet_env(node).lines().find_map(|line| line.strip_prefix("FLANNEL_MTU=").map(str::to_owned)).expect("an MTU");
     node.ip("link add cni0 type bridge");
@@ -77,7 +78,7 @@ fn tunnels_between_hns_and_the_kernel() {
     run("mixed::tunnels_between_hns_and_the_kernel", || {
         let world = mixed_world();
         let cluster = cluster_of(&world, true);
-        let agents = start(&world, &cluster, &dual(vxlan()));
+        let agents = start(&world, &cluster.kubeconfig(), &dual(vxlan()));
         let pods = [1, 2].map(|n| pod_in(&world.nodes[n - 1], "vxlan0", n, 11, true));
         let kernel = kernel_pod(&world.nodes[2], 3);
         all_meet(&pods, &kernel);
@@ -88,7 +89,7 @@ fn tunnels_between_hns_and_the_kernel() {
         drop(agents);
         pings(&kernel.place, pods[0].v4());
         assert_eq!(tcp(&kernel.place, OUTSIDE[0]).ip(), world.nodes[2].v4(), "also while there is no agent");
-        let agents = start(&world, &cluster, &dual(vxlan()));
+        let agents = start(&world, &cluster.kubeconfig(), &dual(vxlan()));
         assert_eq!(world.nodes[2].link("flannel.4096").index, before.index);
         // What somebody takes away is made again.
         world.nodes[2].ip("link del flannel.4096");
@@ -110,7 +111,7 @@ fn gateways_of_hns_and_the_kernel() {
     run("mixed::gateways_of_hns_and_the_kernel", || {
         let world = mixed_world();
         let cluster = cluster_of(&world, true);
-        let agents = start(&world, &cluster, &dual(host_gw()));
+        let agents = start(&world, &cluster.kubeconfig(), &dual(host_gw()));
         assert!(subnet_env(world.one()).contains("FLANNEL_MTU=1500\nFLANNEL_IPMASQ=true\n"));
         assert_eq!(networks(world.one(), "cbr0")[0].dns.server_list, ["10.96.0.10"]);
         let pods = [1, 2].map(|n| pod_in(&world.nodes[n - 1], "cbr0", n, 11, true));
@@ -140,7 +141,7 @@ fn tunnels_over_ipv6() {
         world.nodes.iter().for_each(|node| cluster.add(&node.name, &[&format!("fd00:244:{}::/64", node.number)]));
         let mut conf = dual(vxlan());
         conf["EnableIPv4"] = false.into();
-        let _agents = start(&world, &cluster, &conf);
+        let _agents = start(&world, &cluster.kubeconfig(), &conf);
         assert_eq!(cluster.annotation("node1", "public-ipv6"), "fd00:99::1");
         let expected = "FLANNEL_IPV6_NETWORK=fd00:244::/32\nFLANNEL_IPV6_SUBNET=fd00:244:1::1/64\nFLANNEL_MTU=1430\nFLANNEL_IPMASQ=true\n";
         assert_eq!(subnet_env(world.one()), expected);
@@ -165,7 +166,7 @@ fn a_node_of_the_kernel_gets_another_address() {
     run("mixed::a_node_of_the_kernel_gets_another_address", || {
         let world = mixed_world();
         let cluster = cluster_of(&world, true);
-        let agents = start(&world, &cluster, &dual(vxlan()));
+        let agents = start(&world, &cluster.kubeconfig(), &dual(vxlan()));
         let pods = [1, 2].map(|n| pod_in(&world.nodes[n - 1], "vxlan0", n, 11, true));
         let kernel = kernel_pod(&world.nodes[2], 3);
         pings(&kernel.place, pods[0].v4());

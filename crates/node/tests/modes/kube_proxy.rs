@@ -1,7 +1,6 @@
 //! kube-proxy end to end: Services of an API server, reached with real sockets from pods, from nodes and from outside.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,11 +9,11 @@ use hcn::{Guid, Hcn, Kind};
 use serde_json::{Value, json};
 
 use crate::harness::api::Api;
-use crate::harness::balancer::{everybody, everybody_new, names};
-use crate::harness::probe::{meet, meet_soon, meet_udp};
+use crate::harness::balancer::{at, comes_to, everybody, everybody_new, is_refused, names};
+use crate::harness::probe::meet;
 use crate::harness::serve::PORT;
 use crate::harness::world::OUTSIDE;
-use crate::harness::{MOMENT, Node, Place, Pod, World, eventually, exchange, run};
+use crate::harness::{MOMENT, Node, Pod, World, eventually, exchange, run};
 use crate::l2bridge::{routed, routed_pod};
 use crate::overlay::Overlay;
 
@@ -32,22 +31,9 @@ fn spec(more: Value) -> Value {
     spec
 }
 
-fn at(address: &str, port: u16) -> SocketAddr {
-    SocketAddr::new(address.parse().expect("an address"), port)
-}
-
 /// Everything that pods have on a node.
 fn addresses<'a>(pods: &[&Pod], node: &'a Node) -> Vec<(IpAddr, &'a Node)> {
     pods.iter().flat_map(|pod| pod.addresses.iter().map(|address| (*address, node))).collect()
-}
-
-/// Waits until somebody reaches exactly these. Nobody waits long for an answer: while there is no load balancer, the routes of these tests lead
-/// packets in a circle, and a connection that began before a change may be lost with it.
-fn comes_to(from: &Place, to: SocketAddr, wanted: &BTreeSet<String>) {
-    eventually(&format!("{} reaches {wanted:?} at {to}", from.name), || {
-        let met: io::Result<BTreeSet<String>> = (0..12).map(|_| meet_soon(from, to)).collect();
-        met.is_ok_and(|met| met == *wanted)
-    });
 }
 
 /// A node with an L2Bridge network, a client and two backends, an API server, and the way to Services from outside.
@@ -88,10 +74,7 @@ fn services_of_every_kind_are_reached_from_everywhere() {
         api.backends("web", PORT, &[]);
         for place in [&*client, &**node, &world.outside] {
             for front in fronts.into_iter().chain(node_ports) {
-                let is_refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
-                eventually(&format!("{} is refused at {front}", place.name), || {
-                    meet_soon(place, front).is_err_and(is_refused) && meet_udp(place, front).is_err_and(is_refused)
-                });
+                is_refused(place, front);
             }
         }
         // The Service goes, and with it everything that was made for it.

@@ -5,6 +5,7 @@
 #![cfg(target_os = "linux")]
 
 mod acl;
+mod chaos;
 mod cni;
 mod cni_azure;
 mod cnitool;
@@ -29,6 +30,9 @@ mod profiles;
 mod program;
 mod proxy;
 mod qos;
+#[allow(dead_code, reason = "not every test needs all of it")]
+#[path = "../support/random.rs"]
+mod random;
 mod refusals;
 mod reprogramming;
 mod restart;

@@ -19,12 +19,6 @@ fn flat_pod(node: &Node, kind: &str, number: usize, policies: &[Value]) -> (Guid
     (network, node.pod(network, &document))
 }
 
-/// Deletes a pod, with its namespace.
-fn delete(node: &Node, pod: &Pod) {
-    node.client.delete(Kind::Endpoint, pod.endpoint).expect("the endpoint goes");
-    node.client.delete(Kind::Namespace, pod.namespace).expect("the namespace goes");
-}
-
 #[test]
 fn networks_of_all_modes_share_one_node() {
     run("together::networks_of_all_modes_share_one_node", || {
@@ -49,7 +43,7 @@ fn networks_of_all_modes_share_one_node() {
         check();
         assert_eq!(tcp(&open, OUTSIDE[0]).ip(), open.v4());
         assert_eq!(tcp(&world.outside, open.v4()).ip(), OUTSIDE[0]);
-        delete(node, &open);
+        node.delete_pod(&open);
         node.client.delete(Kind::Network, clear).expect("the network goes");
         check();
         pings(&world.underlay, node.v4());

@@ -251,6 +251,18 @@ fn ports_of_one_service_share_its_endpoint_on_an_overlay() {
 }
 
 #[test]
+fn an_overlay_may_have_several_source_addresses() {
+    let mut world = World::new("transom", "Overlay");
+    let second = "10.1.1.3";
+    world.setting.source_vips.push(address(second));
+    world.proxier.set(world.setting.clone());
+    world.service("web", plain("10.96.0.10"));
+    world.sync();
+    assert_eq!(["10.1.1.2", second].map(|vip| world.endpoints_at(vip).len()), [1, 1]);
+    world.nothing_to_do();
+}
+
+#[test]
 fn backends_behind_a_node_that_moved_follow_it() {
     let mut world = World::new("transom", "Overlay");
     world.service("web", plain("10.96.0.10"));

@@ -3,6 +3,8 @@
 //! The network has a domain of its own, so that networks with the same addresses do not meet; the VNI leads arriving frames to it. Its gateway is the
 //! distributed router, which every node answers for. The node reaches endpoints, and they reach it, without encapsulation.
 
+use std::net::IpAddr;
+
 use hcn::endpoint::Endpoint;
 use hcn::network::Network;
 use hcn::policy::endpoint::EndpointPolicyType;
@@ -15,7 +17,8 @@ use wire::{Encapsulation, Ip, TunnelKind};
 use super::{answer, deliver};
 use crate::compile::endpoint::{addresses, hardware_address, label};
 use crate::compile::network::{Overlay, gateways, overlay};
-use crate::compile::{CompileError, Placed, Realm, Site, address, priority, remote_subnet};
+use crate::compile::remote_subnet::{self, Remote};
+use crate::compile::{CompileError, Placed, Realm, Site, address, priority};
 
 fn facts(network: &Network, site: &Site) -> Result<(Overlay, PortId), CompileError> {
     let overlay = overlay(network, site.adapter()?.addresses.first().map(IpNet::addr))?;
@@ -56,7 +59,8 @@ pub fn endpoint(endpoint: &Endpoint, network: &Network, port: PortId) -> Result<
     Ok(rules)
 }
 
-/// The rules of an endpoint of another node: `ProviderAddress` says which.
+/// The rules of an endpoint of another node: `ProviderAddress` says which. Where a route leads to that node too, inner frames go to the router
+/// there: nobody knows whether the endpoint has the hardware address that an agent gave it here.
 pub fn remote_endpoint(endpoint: &Endpoint, network: &Network, site: &Site) -> Result<Vec<Placed>, CompileError> {
     let (overlay, tunnel) = facts(network, site)?;
     let provider: Option<ProviderAddressSettings> = policy::find(&endpoint.policies, &EndpointPolicyType::ProviderAddress);
@@ -67,9 +71,17 @@ pub fn remote_endpoint(endpoint: &Endpoint, network: &Network, site: &Site) -> R
     let remote = Ip::from(address("ProviderAddress", &provider.provider_address)?);
     let encapsulation = Encapsulation { kind: TunnelKind::Vxlan, vni: overlay.vni, local: overlay.provider, remote, port: overlay.port };
     let (mac, name) = (hardware_address(endpoint)?, label(endpoint));
+    let routes = remote_subnet::routes(network, &overlay)?;
     let mut rules = Vec::new();
     for address in addresses(endpoint)? {
-        let push = Action::Push { port: tunnel, encapsulation, source_mac: None, destination_mac: Some(mac) };
+        let leads_there = |route: &&Remote| route.encapsulation == encapsulation && route.prefix.contains(&IpAddr::from(address));
+        let push = match routes.iter().find(leads_there) {
+            Some(route) => {
+                let (source_mac, destination_mac) = (Some(overlay.router_mac), Some(route.mac));
+                Action::Push { port: tunnel, encapsulation, source_mac, destination_mac }
+            }
+            None => Action::Push { port: tunnel, encapsulation, source_mac: None, destination_mac: Some(mac) },
+        };
         let rule = RuleSpec::new(format!("{name} {address}"), priority::ENDPOINT, Conditions::to(address), push);
         rules.push(Placed::new(Realm::Own, Stage::ForwardOut, rule));
         rules.push(answer(Realm::Own, Stage::NeighbourOut, &name, address, mac, priority::ENDPOINT));

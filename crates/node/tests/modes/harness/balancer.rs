@@ -3,14 +3,16 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use hcn::{Guid, Hcn, Kind};
 use serde_json::{Value, json};
 
 use super::document::{policy, schema};
-use super::probe::{meet, meet_udp};
+use super::probe::{meet, meet_soon, meet_udp};
 use super::serve::PORT;
-use super::{Node, Place, Pod};
+use super::{Node, PATIENCE, Place, Pod, eventually};
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
@@ -110,6 +112,32 @@ pub(crate) fn everybody_new(from: &Place, to: SocketAddr) -> BTreeSet<String> {
 fn met_by(from: &Place, to: SocketAddr, ask: impl Fn(usize) -> io::Result<(String, SocketAddr)>) -> (BTreeSet<String>, BTreeSet<IpAddr>) {
     let met = |round| ask(round).unwrap_or_else(|error| panic!("{} asks {to}: {error}", from.name));
     (0..24).map(met).map(|(name, client)| (name, client.ip())).unzip()
+}
+
+/// Where a port of an address is reached.
+pub(crate) fn at(address: &str, port: u16) -> SocketAddr {
+    SocketAddr::new(address.parse().expect("an address"), port)
+}
+
+/// Waits until somebody reaches exactly these. Nobody waits long for an answer: while there is no load balancer, the routes of some tests lead
+/// packets in a circle, and a connection that began before a change may be lost with it.
+pub(crate) fn comes_to(from: &Place, to: SocketAddr, wanted: &BTreeSet<String>) {
+    // So many that hardly any backend is left out by chance.
+    let everybody = || (0..wanted.len() * 6).map(|_| meet_soon(from, to)).collect::<io::Result<BTreeSet<String>>>();
+    let (start, mut met) = (Instant::now(), everybody());
+    while !met.as_ref().is_ok_and(|met| met == wanted) {
+        assert!(start.elapsed() < PATIENCE, "{} reaches {met:?} at {to}, and not {wanted:?}", from.name);
+        thread::sleep(Duration::from_millis(10));
+        met = everybody();
+    }
+}
+
+/// Waits until somebody is refused at once, over TCP and UDP.
+pub(crate) fn is_refused(from: &Place, to: SocketAddr) {
+    let is_refusal = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    eventually(&format!("{} is refused at {to}", from.name), || {
+        meet_soon(from, to).is_err_and(is_refusal) && meet_udp(from, to).is_err_and(is_refusal)
+    });
 }
 
 /// The names of pods.

@@ -255,6 +255,12 @@ impl Node {
         Pod { place, endpoint, namespace, addresses, mac }
     }
 
+    /// Deletes a pod, with its namespace.
+    pub(crate) fn delete_pod(&self, pod: &Pod) {
+        self.client.delete(Kind::Endpoint, pod.endpoint).expect("the endpoint goes");
+        self.client.delete(Kind::Namespace, pod.namespace).expect("the namespace goes");
+    }
+
     /// The network of a pod.
     pub(crate) fn network_of(&self, pod: &Pod) -> Guid {
         let endpoint: Endpoint = self.client.object(pod.endpoint).expect("the endpoint");

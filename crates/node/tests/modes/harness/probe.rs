@@ -60,8 +60,13 @@ pub(crate) fn meet(from: &Place, to: SocketAddr) -> io::Result<(String, SocketAd
 
 /// Who answers at an address over TCP, if somebody does soon.
 pub(crate) fn meet_soon(from: &Place, to: SocketAddr) -> io::Result<String> {
-    let mut stream = from.run(|| TcpStream::connect_timeout(&to, MOMENT))?;
+    let mut stream = connect_soon(from, to)?;
     greet_within(&mut stream, MOMENT).map(|(name, _)| name)
+}
+
+/// A connection, if there is one soon.
+pub(crate) fn connect_soon(from: &Place, to: SocketAddr) -> io::Result<TcpStream> {
+    from.run(|| TcpStream::connect_timeout(&to, MOMENT))
 }
 
 /// Reads the greeting of a connection that was just made.

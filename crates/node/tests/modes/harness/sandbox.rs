@@ -20,16 +20,21 @@ const PROCESSES: [&str; 4] = ["--pid", "--fork", "--kill-child", "--mount-proc"]
 
 /// Runs the body of the test called `test` (with its module) in a sandbox, or says why it cannot be.
 pub(crate) fn run(test: &str, body: impl FnOnce()) {
+    run_with(test, &[], body);
+}
+
+/// The same with further variables in its environment, for a test that is played several times.
+pub(crate) fn run_with(test: &str, variables: &[(&str, String)], body: impl FnOnce()) {
     // Wine leaves processes behind.
-    enter(test, if agent::are_windows_programs() { &PROCESSES } else { &[] }, body);
+    enter(test, if agent::are_windows_programs() { &PROCESSES } else { &[] }, variables, body);
 }
 
 /// The same with processes of its own, for programs that leave others behind.
 pub(crate) fn run_with_own_processes(test: &str, body: impl FnOnce()) {
-    enter(test, &PROCESSES, body);
+    enter(test, &PROCESSES, &[], body);
 }
 
-fn enter(test: &str, more: &[&str], body: impl FnOnce()) {
+fn enter(test: &str, more: &[&str], variables: &[(&str, String)], body: impl FnOnce()) {
     if std::env::var_os(INSIDE).is_some() {
         own_file_systems();
         return body();
@@ -40,6 +45,7 @@ fn enter(test: &str, more: &[&str], body: impl FnOnce()) {
     let exe = std::env::current_exe().expect("a program knows where it is");
     let mut inside = unshare();
     inside.args(more).arg(exe).args([test, "--exact", "--nocapture", "--test-threads=1"]);
+    inside.envs(variables.iter().map(|(name, value)| (name, value)));
     let output = inside.env(INSIDE, "1").env("TRANSOM_PROGRAM", program()).output().expect("unshare starts");
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{text}");

@@ -1,0 +1,57 @@
+//! Connections that are held while everything around them happens.
+
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::thread;
+
+use crate::harness::probe::connect_soon;
+use crate::harness::{PATIENCE, Place, eventually};
+
+/// Where everything that is said comes back.
+pub(super) const PORT: u16 = 7;
+
+/// How much is said at once.
+const WORDS: usize = 2000;
+
+/// Starts the service that says everything back, for as long as the process lives.
+pub(super) fn start(place: &Place) {
+    let everywhere = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), PORT);
+    let listener = place.run(|| TcpListener::bind(everywhere)).expect("a socket");
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            thread::spawn(move || io::copy(&mut &stream, &mut &stream));
+        }
+    });
+}
+
+/// A connection through a Service.
+pub(super) struct Held {
+    stream: TcpStream,
+    who: String,
+    said: u8,
+}
+
+impl Held {
+    /// Begins one as soon as there is a way.
+    pub(super) fn begin(from: &Place, to: SocketAddr) -> Self {
+        let mut made = None;
+        eventually(&format!("{} connects to {to}", from.name), || {
+            made = connect_soon(from, to).ok();
+            made.is_some()
+        });
+        let stream = made.expect("it is made");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
+        let mut held = Self { stream, who: format!("{} to {to}", from.name), said: 0 };
+        held.exchange();
+        held
+    }
+
+    /// Says something new, and expects to hear it back.
+    pub(super) fn exchange(&mut self) {
+        self.said = self.said.wrapping_add(1);
+        let (said, mut heard) = ([self.said; WORDS], [0; WORDS]);
+        let exchanged = self.stream.write_all(&said).and_then(|()| self.stream.read_exact(&mut heard));
+        exchanged.unwrap_or_else(|error| panic!("the connection from {} is lost: {error}", self.who));
+        assert!(heard == said, "the connection from {} brings back something else", self.who);
+    }
+}
