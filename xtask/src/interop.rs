@@ -26,7 +26,7 @@ const SHORT: Duration = Duration::from_secs(120);
 /// All tests of a peer together.
 const LONG: Duration = Duration::from_secs(900);
 
-/// Runs one peer: `hcsshim`, `wine`, `cni`, `runtime` or `kubernetes`.
+/// Runs one peer: `hcsshim`, `wine`, `cni`, `runtime`, `kubernetes` or, of the last, the `agents` alone.
 pub(crate) fn run(peer: &str) -> Result<(), String> {
     match peer {
         "hcsshim" => hcsshim(),
@@ -34,7 +34,8 @@ pub(crate) fn run(peer: &str) -> Result<(), String> {
         "cni" => cni::run(),
         "runtime" => runtime::run(),
         "kubernetes" => kubernetes::run(),
-        other => Err(format!("there is no peer {other:?}; there are hcsshim, wine, cni, runtime and kubernetes")),
+        "agents" => kubernetes::agents(),
+        other => Err(format!("there is no peer {other:?}; there are hcsshim, wine, cni, runtime, kubernetes and agents")),
     }
 }
 

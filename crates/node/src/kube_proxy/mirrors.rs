@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Api, Client};
 use proxy::cluster::Cluster;
+use proxy::programming::Changes;
 use tokio::sync::watch;
 
 /// Services, their backends and our own node.
@@ -56,9 +57,10 @@ impl Mirrors {
         self.nodes.get(&self.node_name, None)
     }
 
-    /// What the cluster says now.
-    pub(super) fn read(&self) -> Cluster {
+    /// What the cluster says now, and which changes are in it.
+    pub(super) fn read(&self, changes: &mut Changes) -> Cluster {
         let (services, slices) = (self.services.all(), self.slices.all());
+        changes.note(slices.iter().map(|it| &**it));
         Cluster::read(&self.node_name, self.node().as_deref(), services.iter().map(|it| &**it), slices.iter().map(|it| &**it))
     }
 }
