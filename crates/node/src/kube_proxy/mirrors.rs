@@ -52,6 +52,11 @@ impl Mirrors {
         (self.health[0].borrow().changes, self.health[1].borrow().changes)
     }
 
+    /// The name of our own node.
+    pub(super) fn node_name(&self) -> &str {
+        &self.node_name
+    }
+
     /// Our own node, if the cluster knows it.
     pub(super) fn node(&self) -> Option<std::sync::Arc<Node>> {
         self.nodes.get(&self.node_name, None)

@@ -184,6 +184,12 @@ impl Worker {
         self.configuration.node_address().is_ok_and(|address| address.is_some())
     }
 
+    fn missing_node(&self) -> Option<String> {
+        let is_missing = self.mirrors.are_complete() && self.mirrors.node().is_none() && !self.has_address();
+        let name = self.mirrors.node_name();
+        is_missing.then(|| format!("the cluster has no Node {name}; register it, or name another with --hostname-override"))
+    }
+
     async fn sync(&mut self) {
         let Some(mut proxier) = self.proxier.take() else { return };
         self.look_at_node(&mut proxier);
@@ -327,6 +333,7 @@ impl Worker {
         if let Some(cause) = self.mirrors.trouble() {
             trouble.push(format!("the API server: {cause}"));
         }
+        trouble.extend(self.missing_node());
         trouble.extend(self.hns_trouble.iter().chain(&self.silence).cloned());
         if trouble != self.last_trouble {
             for cause in trouble.iter().filter(|cause| !self.last_trouble.contains(cause)) {

@@ -12,8 +12,8 @@ fn the_interface_is_the_one_that_leads_somewhere() {
     run("options::the_interface_is_the_one_that_leads_somewhere", || {
         let world = World::bare(1);
         let node = world.one();
-        node.ip("link add eth1 type dummy");
-        node.ip("link set eth1 up");
+        node.netlink().create_veth("eth1", "far1").expect("a cable");
+        ["eth1", "far1"].iter().for_each(|link| _ = node.ip(&format!("link set {link} up")));
         node.ip("addr add 198.18.0.1/24 dev eth1");
         node.ip("route add unreachable 198.19.0.0/24");
         let cluster = cluster_of(&world, false);

@@ -119,7 +119,7 @@ fn told(node: &Node, version: &'static str, backend: &Pod, events: fn(&Value) ->
         "kind": "Service", "apiVersion": "v1", "metadata": metadata("web"),
         "spec": {"clusterIP": CLUSTER_IPS[0], "ports": [{"name": "tcp", "port": 80, "targetPort": PORT}]}});
     let status = json!({"addresses": [{"type": "InternalIP", "address": node.v4().to_string()}]});
-    let own = json!({"kind": "Node", "apiVersion": "v1", "metadata": metadata(&node.name), "status": status});
+    let own = json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": node.name, "resourceVersion": version}, "status": status});
     let collection = |name, item, events| Collection { name, version, items: vec![item], events };
     let events = events(&slice);
     Behaviour::Serves(vec![
@@ -146,6 +146,7 @@ fn watches_that_break_and_repeat_and_go_back_in_time_are_followed() {
         let before = syncs();
         std::thread::sleep(MOMENT * 4);
         assert_eq!(syncs(), before, "nothing is done twice:\n{}", node.log("kube-proxy"));
+        assert!(is_well(node), "{}", health(node));
         // A server that has forgotten everything since and lists what is older: what is said last counts.
         server.behave(told(node, "50", &two, |_| vec![expired()]));
         comes_to(&client, front, &names(&[&two]));
