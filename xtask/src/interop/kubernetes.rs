@@ -95,7 +95,7 @@ fn clients(directory: &Path) -> Result<(), String> {
 /// Runs the tests of our agents with Kubernetes' own server in the place of ours.
 fn agents_with(directory: &Path) -> Result<(), String> {
     for (target, names) in AGENTS {
-        step(&format!("run the tests {target} {names} with the original"));
+        step(&format!("run the tests {target}/{names} with the original"));
         let mut cargo = shell::cargo();
         cargo.args(["test", "-p", "node", "--test", target, "--", names, "--nocapture", "--test-threads", AGENTS_AT_ONCE]);
         cargo.env("TRANSOM_KUBERNETES", directory);
