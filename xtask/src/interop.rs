@@ -4,13 +4,13 @@
 //! Everything a run under Wine needs is made in `target/interop`: a Wine prefix with our DLLs in it, the state of an hnsd that lives as
 //! long as the run, and the logs of both. Nothing waits for ever: every step has a limit.
 
-mod agents;
 mod cni;
 mod hnsd;
 pub(crate) mod kubernetes;
 mod limited;
 mod runtime;
 mod service;
+mod windows_agents;
 pub(crate) mod wine;
 
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ const SHORT: Duration = Duration::from_secs(120);
 /// All tests of a peer together.
 const LONG: Duration = Duration::from_secs(900);
 
-/// Runs one peer: `hcsshim`, `wine`, `cni`, `runtime`, `kubernetes` or `agents`.
+/// Runs one peer: `hcsshim`, `wine`, `cni`, `runtime`, `kubernetes`, of the last the `agents` alone, or `windows-agents`.
 pub(crate) fn run(peer: &str) -> Result<(), String> {
     match peer {
         "hcsshim" => hcsshim(),
@@ -36,8 +36,9 @@ pub(crate) fn run(peer: &str) -> Result<(), String> {
         "cni" => cni::run(),
         "runtime" => runtime::run(),
         "kubernetes" => kubernetes::run(),
-        "agents" => agents::run(),
-        other => Err(format!("there is no peer {other:?}; there are hcsshim, wine, cni, runtime, kubernetes and agents")),
+        "agents" => kubernetes::agents(),
+        "windows-agents" => windows_agents::run(),
+        other => Err(format!("there is no peer {other:?}; there are hcsshim, wine, cni, runtime, kubernetes, agents and windows-agents")),
     }
 }
 

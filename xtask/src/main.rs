@@ -42,7 +42,7 @@ enum Command {
     Dist,
     /// Run somebody else's programs against us.
     Interop {
-        /// Which: hcsshim, wine, cni, runtime, kubernetes or agents.
+        /// Which: hcsshim, wine, cni, runtime, kubernetes, agents or windows-agents.
         peer: String,
     },
     /// Read the tables of Kubernetes' types anew from these types; needs Go.

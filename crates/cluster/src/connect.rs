@@ -21,6 +21,13 @@ pub enum Source {
     },
     /// With the service account of the pod.
     InCluster,
+    /// At another address than the one that is said elsewhere.
+    At {
+        /// The address, as a URL.
+        url: String,
+        /// Where the rest is said. If that is nowhere, the address has to do.
+        source: Box<Source>,
+    },
 }
 
 /// Why a server cannot be reached.
@@ -37,7 +44,29 @@ impl std::error::Error for ConnectError {}
 
 /// A client for the server. Whether there is one is seen when it is asked.
 pub async fn connect(source: &Source) -> Result<Client, ConnectError> {
-    let config = match source {
+    Client::try_from(config(source).await?).map_err(|error| ConnectError(format!("no client can be made: {error}")))
+}
+
+async fn config_at(url: &str, source: &Source) -> Result<Config, ConnectError> {
+    let failed =
+        |cause: &str| ConnectError(format!("{url:?} is no address of an API server: {cause}; write one such as https://10.0.0.1:6443"));
+    let alone = Config::new(url.parse().map_err(|error| failed(&format!("{error}")))?);
+    if alone.cluster_url.scheme().is_none() {
+        return Err(failed("it does not begin with https://"));
+    }
+    match config(source).await {
+        Ok(mut config) => {
+            config.cluster_url = alone.cluster_url;
+            Ok(config)
+        }
+        Err(_) if *source == Source::Usual => Ok(alone),
+        Err(error) => Err(error),
+    }
+}
+
+async fn config(source: &Source) -> Result<Config, ConnectError> {
+    Ok(match source {
+        Source::At { url, source } => Box::pin(config_at(url, source)).await?,
         Source::Usual => Config::infer().await.map_err(|error| {
             let remedy = "set KUBECONFIG or name a file with --kubeconfig";
             ConnectError(format!("nothing says how to reach an API server: {error}; {remedy}"))
@@ -52,6 +81,5 @@ pub async fn connect(source: &Source) -> Result<Client, ConnectError> {
             let options = KubeConfigOptions { context: context.clone(), ..KubeConfigOptions::default() };
             Config::from_custom_kubeconfig(file, &options).await.map_err(|error| failed(&error))?
         }
-    };
-    Client::try_from(config).map_err(|error| ConnectError(format!("no client can be made: {error}")))
+    })
 }

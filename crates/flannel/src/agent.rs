@@ -2,6 +2,7 @@
 //!
 //! It blocks, as HNS does. Whoever calls it waits, gives it the Nodes as they are known, and publishes what it answers.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -18,8 +19,14 @@ use crate::publication::Publication;
 use crate::subnet_file::SubnetFile;
 use crate::trouble::{Subject, Trouble};
 
-/// Lists the interfaces of the machine.
-pub type Interfaces = Box<dyn Fn() -> Result<Vec<Interface>, String> + Send>;
+/// What the machine tells of its interfaces.
+pub trait Machine: Send {
+    /// Those that can lead to other nodes.
+    fn interfaces(&self) -> Result<Vec<Interface>, String>;
+
+    /// The address from which this machine sends to another, if it has a way there.
+    fn source_towards(&self, address: IpAddr) -> Result<Option<IpAddr>, String>;
+}
 
 /// How the agent is set up.
 pub struct Settings {
@@ -42,7 +49,7 @@ pub struct Agent {
     settings: Settings,
     membership: Membership,
     backend: Box<dyn Backend>,
-    interfaces: Interfaces,
+    machine: Box<dyn Machine>,
     seen: Option<Result<Desired, String>>,
 }
 
@@ -63,14 +70,14 @@ pub struct Round {
 
 impl Agent {
     /// An agent that has done nothing yet.
-    pub fn new(settings: Settings, backend: Box<dyn Backend>, interfaces: Interfaces) -> Self {
+    pub fn new(settings: Settings, backend: Box<dyn Backend>, machine: Box<dyn Machine>) -> Self {
         let membership = Membership {
             networks: settings.net_conf.networks.clone(),
             backend: backend.kind(),
             vni: backend.vni(),
             prefix: settings.prefix.clone(),
         };
-        Self { settings, membership, backend, interfaces, seen: None }
+        Self { settings, membership, backend, machine, seen: None }
     }
 
     /// What annotations begin with.
@@ -115,9 +122,10 @@ impl Agent {
     }
 
     /// Where this node is, and under which addresses it is known.
-    fn site(&self, own: &Own) -> Result<(Site, Vec<std::net::IpAddr>), String> {
-        let all = (self.interfaces)()?;
-        let interface = self.settings.choice.interface(&all, &own.annotations)?;
+    fn site(&self, own: &Own) -> Result<(Site, Vec<IpAddr>), String> {
+        let all = self.machine.interfaces()?;
+        let towards = |address| self.machine.source_towards(address);
+        let interface = self.settings.choice.interface(&all, &own.annotations, &towards)?;
         // Tunnels carry both families over one of them; gateways are needed in both.
         let v4_underlay = self.membership.has_v4_underlay();
         let families = if self.membership.vni.is_some() { [v4_underlay, !v4_underlay] } else { self.families() };

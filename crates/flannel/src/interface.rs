@@ -38,6 +38,8 @@ pub struct Choice {
     pub names: Vec<String>,
     /// Expressions that an address or else a name matches; the first that does counts.
     pub expressions: Vec<Regex>,
+    /// The address that it is to lead to, if none of the others is there.
+    pub reach: Option<IpAddr>,
     /// The addresses to be published instead of the interface's, at most one of a family.
     pub public: Vec<IpAddr>,
 }
@@ -45,11 +47,16 @@ pub struct Choice {
 impl Choice {
     /// Whether anybody has chosen.
     pub fn is_made(&self) -> bool {
-        !self.names.is_empty() || !self.expressions.is_empty()
+        !self.names.is_empty() || !self.expressions.is_empty() || self.reach.is_some()
     }
 
     /// The interface. An address that the Node is annotated with comes before everything else.
-    pub fn interface<'a>(&self, all: &'a [Interface], annotations: &BTreeMap<String, String>) -> Result<&'a Interface, String> {
+    pub fn interface<'a>(
+        &self,
+        all: &'a [Interface],
+        annotations: &BTreeMap<String, String>,
+        source_towards: &dyn Fn(IpAddr) -> Result<Option<IpAddr>, String>,
+    ) -> Result<&'a Interface, String> {
         let has = |interface: &&Interface, text: &str| interface.addresses.iter().any(|address| address.addr().to_string() == text);
         for key in [annotation::NODE_PUBLIC_IP, annotation::NODE_PUBLIC_IPV6] {
             if let Some(text) = annotations.get(key) {
@@ -71,6 +78,11 @@ impl Choice {
             if let Some(found) = all.iter().find(by_address).or_else(|| all.iter().find(by_name)) {
                 return Ok(found);
             }
+        }
+        if let Some(there) = self.reach {
+            let source = source_towards(there)?.map(|source| source.to_string());
+            let found = source.and_then(|source| all.iter().find(|interface| has(interface, &source)));
+            return found.ok_or_else(|| missing(&format!("a route to {there}, as --iface-can-reach asks for"), all));
         }
         if self.is_made() {
             return Err(missing("what --iface and --iface-regex ask for", all));
@@ -150,15 +162,34 @@ mod tests {
             let choice = Choice {
                 names: names.iter().map(|name| (*name).to_owned()).collect(),
                 expressions: expressions.iter().map(|text| Regex::new(text).unwrap()).collect(),
-                public: Vec::new(),
+                ..Choice::default()
             };
             let annotations = annotation.map(|text: &str| (annotation::NODE_PUBLIC_IP.to_owned(), text.to_owned())).into_iter().collect();
-            match (choice.interface(&interfaces(), &annotations), expected) {
+            match (choice.interface(&interfaces(), &annotations, &|_| Ok(None)), expected) {
                 (Ok(found), Ok(name)) => assert_eq!(found.name, name),
                 (Err(error), Err(text)) => assert!(error.starts_with(text), "{error}"),
                 (found, _) => panic!("{names:?} {expressions:?}: {found:?}"),
             }
         }
+    }
+
+    #[test]
+    fn the_interface_that_leads_somewhere_counts_last() {
+        let (there, none) = ("203.0.113.9".parse().unwrap(), BTreeMap::new());
+        let choice = Choice { reach: Some(there), ..Choice::default() };
+        let named = Choice { names: vec!["eth1".to_owned()], ..choice.clone() };
+        let by = |choice: &Choice, source: Result<Option<&str>, String>| {
+            let source = source.map(|source| source.map(|text| text.parse().unwrap()));
+            let towards = |asked: IpAddr| if asked == there { source.clone() } else { panic!("nobody asked for {asked}") };
+            choice.interface(&interfaces(), &none, &towards).map(|found| found.name.clone())
+        };
+        assert_eq!(by(&choice, Ok(Some("10.0.0.5"))), Ok("eth0".to_owned()), "not that of the default route");
+        assert_eq!(by(&named, Ok(Some("10.0.0.5"))), Ok("eth1".to_owned()), "a name comes first");
+        for source in [None, Some("127.0.0.1")] {
+            let error = by(&choice, Ok(source)).unwrap_err();
+            assert!(error.starts_with("no interface has a route to 203.0.113.9, as --iface-can-reach asks for; name one"), "{error}");
+        }
+        assert_eq!(by(&choice, Err("not here".to_owned())), Err("not here".to_owned()));
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod cluster_side;
 mod health;
 #[cfg(target_os = "linux")]
 mod linux;
+mod own_pod;
 #[cfg(windows)]
 mod windows;
 
@@ -36,6 +37,7 @@ use kube::{Api, Client};
 
 use cluster_side::ClusterSide;
 use health::Report;
+pub use own_pod::OwnPod;
 
 /// How often everything is looked at although nothing is known to have changed.
 const RESYNC: Duration = Duration::from_secs(5);
@@ -61,6 +63,10 @@ pub struct Options {
     pub source: Source,
     /// The agent's settings.
     pub settings: Settings,
+    /// The pod that this runs in. If it is given, its node is this node, whatever the settings say.
+    pub pod: Option<OwnPod>,
+    /// Flags that were given and change nothing.
+    pub ignored: Vec<&'static str>,
     /// What makes leases true.
     pub target: Target,
     /// Where `/healthz` and `/readyz` are served.
@@ -92,6 +98,9 @@ impl std::error::Error for Error {}
 /// Runs flanneld until it is told to stop. What it has made stays.
 pub fn run(options: Options) -> Result<(), Error> {
     let backend = backend(&options)?;
+    for flag in &options.ignored {
+        tracing::info!("--{flag} means nothing here");
+    }
     for key in &options.settings.net_conf.ignored {
         tracing::warn!("net-conf.json: {key} means nothing here");
     }
@@ -122,16 +131,69 @@ async fn serve(options: Options, backend: Box<dyn Backend>) -> Result<(), Error>
     if let Some(address) = options.health {
         health::serve(address, report.clone()).await?;
     }
-    let side = ClusterSide::new(options.settings.node_name.clone(), options.settings.prefix.clone(), options.announce);
-    let agent = Agent::new(options.settings, backend, Box::new(system::interfaces));
-    let follower = Follower { agent: Some(agent), side, report, retry: RETRY_FIRST, is_known: false, last: None, addresses: None };
     tokio::select! {
-        () = follower.run(options.source) => {}
+        () = follow(options, backend, report) => {}
         () = signal => {}
     }
     tracing::info!("stopping; what is there stays");
     crate::manager::stopping();
     Ok(())
+}
+
+/// Finds out which node this is, and follows the cluster as that.
+async fn follow(mut options: Options, backend: Box<dyn Backend>, report: Arc<Report>) {
+    let mut connector = Connector { source: options.source, report: report.clone(), retry: RETRY_FIRST };
+    if let Some(pod) = &options.pod {
+        options.settings.node_name = connector.node_of(pod).await;
+        tracing::info!(node = options.settings.node_name, %pod, "this node is the pod's");
+    }
+    let side = ClusterSide::new(options.settings.node_name.clone(), options.settings.prefix.clone(), options.announce);
+    let agent = Agent::new(options.settings, backend, Box::new(system::Machine));
+    let follower = Follower { agent: Some(agent), side, report, connector, is_known: false, last: None, addresses: None };
+    follower.run().await;
+}
+
+/// Whoever reaches the API server, as often as it takes.
+struct Connector {
+    source: Source,
+    report: Arc<Report>,
+    retry: Duration,
+}
+
+impl Connector {
+    /// A client. What is missing for one may still come, such as a kubeconfig that somebody is about to write.
+    async fn client(&mut self) -> Client {
+        loop {
+            match cluster::connect::connect(&self.source).await {
+                Ok(client) => return client,
+                Err(error) => self.wait(Trouble::new(Subject::Api, error.to_string())).await,
+            }
+        }
+    }
+
+    /// The node of a pod.
+    async fn node_of(&mut self, pod: &OwnPod) -> String {
+        loop {
+            match pod.node(self.client().await).await {
+                Ok(name) => {
+                    self.retry = RETRY_FIRST;
+                    return name;
+                }
+                Err(cause) => self.wait(Trouble::new(Subject::Node, cause)).await,
+            }
+        }
+    }
+
+    async fn wait(&mut self, trouble: Trouble) {
+        self.report.set(false, vec![trouble], Vec::new());
+        tokio::time::sleep(self.next_retry()).await;
+    }
+
+    fn next_retry(&mut self) -> Duration {
+        let retry = self.retry;
+        self.retry = (retry * 2).min(RETRY_LAST);
+        retry
+    }
 }
 
 /// How a step ended.
@@ -151,7 +213,7 @@ struct Follower {
     agent: Option<Agent>,
     side: ClusterSide,
     report: Arc<Report>,
-    retry: Duration,
+    connector: Connector,
     /// Whether it was told that all is well.
     is_known: bool,
     /// When the last round was, if it went well.
@@ -161,9 +223,9 @@ struct Follower {
 }
 
 impl Follower {
-    async fn run(mut self, source: Source) {
+    async fn run(mut self) {
         loop {
-            let client = self.client(source.clone()).await;
+            let client = self.connector.client().await;
             self.follow(&client).await;
             tracing::info!("connecting to the API server anew");
         }
@@ -177,7 +239,7 @@ impl Follower {
             changes.borrow_and_update();
             let pause = match self.step(client, &mirror).await {
                 Step::Well => RESYNC,
-                Step::Troubled => self.next_retry(),
+                Step::Troubled => self.connector.next_retry(),
                 Step::Disconnected => return,
             };
             tokio::select! {
@@ -192,25 +254,6 @@ impl Follower {
         }
     }
 
-    /// A client. What is missing for one may still come, such as a kubeconfig that somebody is about to write.
-    async fn client(&mut self, source: Source) -> Client {
-        loop {
-            match cluster::connect::connect(&source).await {
-                Ok(client) => return client,
-                Err(error) => {
-                    self.report.set(false, vec![Trouble::new(Subject::Api, error.to_string())], Vec::new());
-                    tokio::time::sleep(self.next_retry()).await;
-                }
-            }
-        }
-    }
-
-    fn next_retry(&mut self) -> Duration {
-        let retry = self.retry;
-        self.retry = (retry * 2).min(RETRY_LAST);
-        retry
-    }
-
     /// One round, if there is something to do, and what is to be told.
     async fn step(&mut self, client: &Client, mirror: &Mirror<Node>) -> Step {
         let health = mirror.health().borrow().clone();
@@ -222,7 +265,7 @@ impl Follower {
             if self.is_up_to_date(&nodes, troubles.is_empty()) {
                 return Step::Well;
             }
-            round = self.round(nodes).await;
+            round = self.round(client, nodes).await;
             if self.has_moved(&round) {
                 return Step::Disconnected;
             }
@@ -240,7 +283,7 @@ impl Follower {
     async fn settle(&mut self, client: &Client, troubles: Vec<Trouble>, has_file: bool, complaints: Vec<String>) -> Step {
         let is_well = troubles.is_empty() && has_file;
         if is_well {
-            self.retry = RETRY_FIRST;
+            self.connector.retry = RETRY_FIRST;
             self.announce_once();
         }
         self.last = is_well.then(Instant::now);
@@ -269,16 +312,25 @@ impl Follower {
         !is_new && api_is_well && self.last.is_some_and(|last| last.elapsed() < RESYNC)
     }
 
-    /// Has the agent do a round, on a thread that may block.
-    async fn round(&mut self, nodes: Vec<Arc<Node>>) -> Round {
+    /// Has the agent do a round, on a thread that may block. If it does for long, that is told.
+    async fn round(&mut self, client: &Client, nodes: Vec<Arc<Node>>) -> Round {
         let Some(mut agent) = self.agent.take() else { return Round::default() };
         self.report.begin();
-        let done = tokio::task::spawn_blocking(move || {
+        let mut done = tokio::task::spawn_blocking(move || {
             let round = agent.round(&nodes);
             (agent, round)
         });
+        let done = match tokio::time::timeout(health::ROUND_LIMIT, &mut done).await {
+            Ok(done) => done,
+            Err(_) => {
+                let silent = Trouble::new(Subject::Hns, format!("it has not answered for {} s", health::ROUND_LIMIT.as_secs()));
+                tracing::warn!("{silent}");
+                self.side.tell(client, &[silent], &[]).await;
+                done.await
+            }
+        };
         // A panic in it would be a bug; ending is then better than following without an agent.
-        let (agent, round) = done.await.expect("a round does not panic");
+        let (agent, round) = done.expect("a round does not panic");
         self.agent = Some(agent);
         self.report.end();
         round

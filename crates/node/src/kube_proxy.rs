@@ -1,5 +1,6 @@
 //! kube-proxy: the proxier between an API server and an HNS, with its health and its metrics.
 
+mod attended;
 mod event;
 mod health;
 mod health_check;
@@ -19,6 +20,7 @@ pub use proxy::config;
 use proxy::config::{ConfigError, Configuration};
 use tokio::net::TcpListener;
 
+use attended::Attended;
 use event::Recorder;
 use health::Health;
 use metrics::Metrics;
@@ -92,7 +94,7 @@ async fn serve(options: Options) -> Result<(), Error> {
     recorder.node("Normal", "Starting", "");
     let mirrors = Mirrors::start(&client, &node_name);
     let news = hns::follow(hcn.clone());
-    let worker = Worker::new(configuration, hcn, mirrors, health, metrics, recorder).map_err(Error::Configuration)?;
+    let worker = Worker::new(configuration, Attended::new(hcn), mirrors, health, metrics, recorder).map_err(Error::Configuration)?;
     tokio::select! {
         () = worker.run(news) => {}
         () = stop => tracing::info!("stopping; load balancers stay as they are"),

@@ -9,7 +9,7 @@ use crate::family::Family;
 use crate::service::{PortKey, Protocol, ServiceName};
 
 /// The label by which a slice says whose it is.
-const SERVICE_NAME: &str = "kubernetes.io/service-name";
+pub(crate) const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 /// The label of slices that belong to Services without an address.
 const HEADLESS: &str = "service.kubernetes.io/headless";

@@ -15,7 +15,7 @@
 //! * [`identity`]: how our objects are told from those of others.
 //! * [`observed`]: the network, endpoints and load balancers that HNS has.
 //! * [`plan`]: the difference, as steps; [`apply`]: doing them.
-//! * [`proxier`]: one sync after the other.
+//! * [`proxier`]: one sync after the other; [`programming`]: how long changes wait for one.
 
 pub mod apply;
 pub mod backend;
@@ -26,6 +26,7 @@ pub mod family;
 pub mod identity;
 pub mod observed;
 pub mod plan;
+pub mod programming;
 pub mod proxier;
 pub mod selection;
 pub mod service;

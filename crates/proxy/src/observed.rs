@@ -29,6 +29,8 @@ pub struct SeenNetwork {
     pub id: Guid,
     /// Whether packets between nodes travel in others.
     pub is_overlay: bool,
+    /// Its own subnets.
+    pub subnets: Vec<IpNet>,
     /// Subnets of other nodes, and those nodes' addresses.
     pub remote_subnets: Vec<(IpNet, IpAddr)>,
 }
@@ -276,7 +278,13 @@ fn see_network(network: &Network) -> SeenNetwork {
         let settings: RemoteSubnetRouteSettings = policy.settings().ok()?;
         Some((settings.destination_prefix.parse().ok()?, settings.provider_address.parse().ok()?))
     });
-    SeenNetwork { id: network.id, is_overlay: network.network_type == NetworkType::Overlay, remote_subnets: remote_subnets.collect() }
+    let subnets = network.ipams.iter().flat_map(|ipam| &ipam.subnets);
+    SeenNetwork {
+        id: network.id,
+        is_overlay: network.network_type == NetworkType::Overlay,
+        subnets: subnets.filter_map(|subnet| subnet.ip_address_prefix.parse().ok()).collect(),
+        remote_subnets: remote_subnets.collect(),
+    }
 }
 
 fn see_endpoint(endpoint: &Endpoint, network: Guid) -> SeenEndpoint {

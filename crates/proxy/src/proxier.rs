@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::apply::{self, Done, Operation};
 use crate::cluster::Cluster;
-use crate::desired::{self, Abilities, Desired, HealthCheck, Role, Setting};
+use crate::desired::{self, Abilities, Balancer, Desired, Frontend, HealthCheck, Role, Setting};
 use crate::family::Family;
 use crate::observed::{Observed, SeenNetwork};
 use crate::plan::{BalancerStep, EXTRAS, Planner, Step};
@@ -141,7 +141,7 @@ impl Proxier {
         }
         let desired = desired::compute(cluster, &self.setting, abilities);
         let mut report = Report { health_checks: desired.health_checks.clone(), without_local: desired.without_local, ..Report::default() };
-        report.complaints = [cluster.complaints.clone(), desired.complaints.clone()].concat();
+        report.complaints = [cluster.complaints.clone(), desired.complaints.clone(), overlaps(&desired, &network)].concat();
         let round = Round { hcn, desired: &desired, network: &network, abilities };
         self.make_endpoints(&round, &mut report);
         self.change_balancers(&round, &mut report);
@@ -252,6 +252,18 @@ impl Proxier {
         self.abilities = Some(abilities);
         Ok(abilities)
     }
+}
+
+/// Services whose own address could be a pod's as well. They are served, and a pod that gets the address is not reached where they are.
+fn overlaps(desired: &Desired, network: &SeenNetwork) -> Vec<(ServiceName, String)> {
+    let cluster_ips = desired.balancers.iter().filter(|(_, balancer)| balancer.role == Role::ClusterIp);
+    let overlap = |(frontend, balancer): (&Frontend, &Balancer)| {
+        let vip = frontend.vip?;
+        let subnet = network.subnets.iter().find(|subnet| subnet.contains(&vip))?;
+        let cause = format!("clusterIPs: {vip} lies within the pods' subnet {subnet}; give Services and pods ranges that do not overlap");
+        Some((balancer.cause.service.clone(), cause))
+    };
+    cluster_ips.filter_map(overlap).collect()
 }
 
 fn endpoint_failure(id: Guid, name: &str, operation: Operation, error: Error) -> Failure {

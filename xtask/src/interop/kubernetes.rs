@@ -3,13 +3,16 @@
 //! The programs, etcd among them, are ordinary dependencies of the Go module `interop/kubernetes`. Debian 12 has an etcd too, of a version
 //! that cannot tell kube-apiserver how far a watch has come, without which watches that begin with a list are refused. The tests are those
 //! of the crate `cluster` (`crates/cluster/tests/semantics`, and `mirror` for our own client), which know nothing of how the servers are
-//! made.
+//! made. Those of our agents (`crates/node/tests`) start the server themselves, inside the world that each of them makes.
 
+#[path = "../../../crates/node/tests/support/kubernetes.rs"]
+mod control_plane;
 mod original;
 mod programs;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 pub(crate) use self::original::Original;
@@ -26,7 +29,14 @@ const TOOLS: &[Tool] = &[
 /// Building and running the tests.
 const LIMIT: Duration = Duration::from_secs(1500);
 
-/// Our tables of Kubernetes' types, the tests with Kubernetes' own server, then with ours, and then Kubernetes' own clients with ours.
+/// The tests of our agents: target, and whatever the names begin with.
+const AGENTS: [(&str, &str); 2] = [("modes", "kube_proxy::"), ("flannel", "")];
+
+/// How many of them at once: each has a server of its own, which takes a core while it starts.
+const AGENTS_AT_ONCE: &str = "2";
+
+/// Our tables of Kubernetes' types, the tests with Kubernetes' own server, then with ours, then Kubernetes' own clients with ours, and our
+/// agents with Kubernetes' own server.
 pub(super) fn run() -> Result<(), String> {
     let (directory, original) = start()?;
     step("compare the tables of types");
@@ -37,11 +47,24 @@ pub(super) fn run() -> Result<(), String> {
     step("run the tests with ours");
     battery(&directory.join("ours.log"), None)?;
     step("run kubectl and kube-proxy with ours");
-    clients(&directory)
+    clients(&directory)?;
+    agents_with(&directory)
+}
+
+/// Our agents with Kubernetes' own server, and nothing else.
+pub(super) fn agents() -> Result<(), String> {
+    agents_with(&build()?)
 }
 
 /// Builds and starts Kubernetes' own server, and tells where its programs are.
 pub(crate) fn start() -> Result<(PathBuf, Original), String> {
+    let directory = build()?;
+    step("start etcd, kube-apiserver and kube-controller-manager");
+    let original = Original::start(&directory)?;
+    Ok((directory, original))
+}
+
+fn build() -> Result<PathBuf, String> {
     if shell::output(shell::program("go").arg("version")).is_err() {
         return Err("go is needed; install it, for example with `apt install golang-go`".to_owned());
     }
@@ -49,9 +72,7 @@ pub(crate) fn start() -> Result<(PathBuf, Original), String> {
     make_directory(&directory)?;
     step("build Kubernetes");
     programs::build(&directory)?;
-    step("start etcd, kube-apiserver and kube-controller-manager");
-    let original = Original::start(&directory)?;
-    Ok((directory, original))
+    Ok(directory)
 }
 
 /// Builds kube-proxy for Windows, and tells where it is.
@@ -63,16 +84,33 @@ pub(crate) fn windows_proxy() -> Result<PathBuf, String> {
     Ok(directory.join("kube-proxy.exe"))
 }
 
-/// Runs the tests with programs that take what our server says for what a cluster says. Leaving one out is a failure.
+/// Runs the tests with programs that take what our server says for what a cluster says.
 fn clients(directory: &Path) -> Result<(), String> {
+    let mut cargo = shell::cargo();
+    cargo.args(["test", "-p", "cluster", "--test", "kubectl", "--test", "kube_proxy", "--", "--nocapture"]);
+    cargo.env("TRANSOM_KUBECTL", directory.join("kubectl")).env("TRANSOM_KUBE_PROXY", directory.join("kube-proxy"));
+    run_all(&mut cargo, &directory.join("clients.log"))
+}
+
+/// Runs the tests of our agents with Kubernetes' own server in the place of ours.
+fn agents_with(directory: &Path) -> Result<(), String> {
+    for (target, names) in AGENTS {
+        step(&format!("run the tests {target}/{names} with the original"));
+        let mut cargo = shell::cargo();
+        cargo.args(["test", "-p", "node", "--test", target, "--", names, "--nocapture", "--test-threads", AGENTS_AT_ONCE]);
+        cargo.env("TRANSOM_KUBERNETES", directory);
+        run_all(&mut cargo, &directory.join(format!("agents-{target}.log")))?;
+    }
+    Ok(())
+}
+
+/// Runs tests, and shows how each of them ended. One that is left out is a failure.
+fn run_all(cargo: &mut Command, log: &Path) -> Result<(), String> {
     let path = tools::path();
     tools::install(&tools::missing(TOOLS, &path))?;
-    let mut cargo = shell::cargo();
-    cargo.args(["test", "-p", "cluster", "--test", "kubectl", "--test", "kube_proxy", "--", "--nocapture"]).env("PATH", path);
-    cargo.env("TRANSOM_KUBECTL", directory.join("kubectl")).env("TRANSOM_KUBE_PROXY", directory.join("kube-proxy"));
-    let mut log = Log::create(&directory.join("clients.log"))?;
+    let mut log = Log::create(log)?;
     let mut left_out = false;
-    let status = limited::run(&mut cargo, LIMIT, |line| {
+    let status = limited::run(cargo.env("PATH", path), LIMIT, |line| {
         log.add(line);
         left_out |= line.starts_with("skipped: ");
         if line.starts_with("test ") {
@@ -81,7 +119,7 @@ fn clients(directory: &Path) -> Result<(), String> {
     })?;
     match status.success() && !left_out {
         true => Ok(()),
-        false => Err(format!("the tests with kubectl and kube-proxy failed: {status}; see {}", log.path.display())),
+        false => Err(format!("tests failed or were left out: {status}; see {}", log.path.display())),
     }
 }
 

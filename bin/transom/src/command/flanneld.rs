@@ -1,5 +1,7 @@
 //! Running flannel's node agent.
 
+mod foreign;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,9 +12,10 @@ use flannel::agent::Settings;
 use flannel::annotation::{DEFAULT_PREFIX, Prefix};
 use flannel::interface::Choice;
 use flannel::net_conf::NetConf;
-use node::flanneld::{Error, Options, Target};
+use node::flanneld::{Error, Options, OwnPod, Target};
 use regex::Regex;
 
+use self::foreign::Foreign;
 use super::agent::AgentArgs;
 use crate::cli::Global;
 use crate::connect::connect;
@@ -25,7 +28,7 @@ pub(crate) struct FlanneldArgs {
     /// What this node's pods are networked by: windows for HNS, the machine's or an hnsd; linux for the kernel
     #[arg(long, value_enum, env = "FLANNELD_OS", default_value_t = Os::default(), help_heading = "Node")]
     os: Os,
-    /// The name of this node's Node object; by default the machine's name
+    /// The name of this node's Node object; by default that of the pod POD_NAMESPACE/POD_NAME, or else the machine's name
     #[arg(long, value_name = "NAME", env = "NODE_NAME", help_heading = "Node")]
     node_name: Option<String>,
     /// Take subnets from Nodes; there is no other way here
@@ -34,6 +37,9 @@ pub(crate) struct FlanneldArgs {
     /// A kubeconfig; without one the usual places, and the pod's service account
     #[arg(long, alias = "kubeconfig", env = "FLANNELD_KUBECONFIG_FILE", value_name = "FILE")]
     kubeconfig_file: Option<PathBuf>,
+    /// The API server's address, if it is not the one of the kubeconfig or the service account
+    #[arg(long, env = "FLANNELD_KUBE_API_URL", value_name = "URL")]
+    kube_api_url: Option<String>,
     /// What annotations begin with
     #[arg(long, env = "FLANNELD_KUBE_ANNOTATION_PREFIX", value_name = "PREFIX", default_value = DEFAULT_PREFIX)]
     kube_annotation_prefix: String,
@@ -49,6 +55,9 @@ pub(crate) struct FlanneldArgs {
     /// The same by an expression that an address or else a name matches
     #[arg(long, env = "FLANNELD_IFACE_REGEX", value_name = "EXPRESSION")]
     iface_regex: Vec<Regex>,
+    /// The interface that leads to this address, if none of the others is there
+    #[arg(long, env = "FLANNELD_IFACE_CAN_REACH", value_name = "ADDRESS")]
+    iface_can_reach: Option<IpAddr>,
     /// The address that other nodes send to, if it is not the interface's
     #[arg(long, env = "FLANNELD_PUBLIC_IP", value_name = "ADDRESS")]
     public_ip: Option<Ipv4Addr>,
@@ -69,6 +78,9 @@ pub(crate) struct FlanneldArgs {
     healthz_port: u16,
     #[command(flatten)]
     agent: AgentArgs,
+    /// Flags of the original that mean nothing here.
+    #[command(flatten)]
+    foreign: Foreign,
 }
 
 /// What pods are networked by.
@@ -121,22 +133,22 @@ fn options(args: FlanneldArgs, global: &Global) -> Result<Options, Failure> {
     if !args.kube_subnet_mgr {
         return Err(usage("--kube-subnet-mgr=false: subnets come from Nodes only; leave it out".to_owned()));
     }
+    if let Some((flag, cause)) = args.foreign.refused() {
+        return Err(usage(format!("--{flag}: {cause}")));
+    }
     let path = args.net_config_path.display();
     let text = std::fs::read_to_string(&args.net_config_path)
         .map_err(|error| usage(format!("{path} cannot be read: {error}")).remedy("write it, or name another with --net-config-path"))?;
     let net_conf = NetConf::parse(&text).map_err(|error| usage(format!("{path}: {error}")))?;
     let prefix = Prefix::new(&args.kube_annotation_prefix).map_err(|error| usage(format!("--kube-annotation-prefix: {error}")))?;
     let public = args.public_ip.map(IpAddr::V4).into_iter().chain(args.public_ipv6.map(IpAddr::V6)).collect();
-    let node_name = args
-        .node_name
-        .filter(|name| !name.is_empty())
+    let node_name = args.node_name.filter(|name| !name.is_empty());
+    let pod = if node_name.is_some() { None } else { own_pod() };
+    let node_name = node_name
         .or_else(machine_name)
         .ok_or_else(|| usage("nothing says which Node this is".to_owned()).remedy("set NODE_NAME to the name of the Node"))?;
     Ok(Options {
-        source: args
-            .kubeconfig_file
-            .filter(|file| !file.as_os_str().is_empty())
-            .map_or(Source::Usual, |path| Source::File { path, context: None }),
+        source: source(args.kubeconfig_file, args.kube_api_url),
         settings: Settings {
             node_name,
             net_conf,
@@ -144,11 +156,14 @@ fn options(args: FlanneldArgs, global: &Global) -> Result<Options, Failure> {
             choice: Choice {
                 names: args.iface.into_iter().filter(|name| !name.is_empty()).collect(),
                 expressions: args.iface_regex,
+                reach: args.iface_can_reach,
                 public,
             },
             subnet_file: args.subnet_file,
             ip_masq: args.ip_masq,
         },
+        pod,
+        ignored: args.foreign.ignored().collect(),
         target: match args.os {
             Os::Windows => Target::Hns(Arc::from(connect(global)?)),
             Os::Linux => Target::Kernel,
@@ -156,6 +171,22 @@ fn options(args: FlanneldArgs, global: &Global) -> Result<Options, Failure> {
         health: (args.healthz_port != 0).then(|| SocketAddr::new(args.healthz_ip, args.healthz_port)),
         announce: args.set_node_network_unavailable,
     })
+}
+
+/// Where it is said how the API server is reached. What is empty counts as not given, as in the original.
+fn source(kubeconfig: Option<PathBuf>, url: Option<String>) -> Source {
+    let kubeconfig = kubeconfig.filter(|file| !file.as_os_str().is_empty());
+    let source = kubeconfig.map_or(Source::Usual, |path| Source::File { path, context: None });
+    match url.filter(|url| !url.is_empty()) {
+        Some(url) => Source::At { url, source: Box::new(source) },
+        None => source,
+    }
+}
+
+/// The pod that this runs in, if its manifest says so as the original's does.
+fn own_pod() -> Option<OwnPod> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    Some(OwnPod { namespace: variable("POD_NAMESPACE")?, name: variable("POD_NAME")? })
 }
 
 /// The machine's name, as Nodes are named after it.

@@ -99,6 +99,10 @@ async fn what_is_wrong_with_a_kubeconfig_is_said() {
     let broken = Source::File { path: file.path().to_owned(), context: Some("lab".to_owned()) };
     let error = connect(&broken).await.err().unwrap().to_string();
     assert!(error.contains("cannot be used: "), "{error}");
+    for (url, cause) in [("127.0.0.1:6443", "does not begin with https://"), ("https://a b", "is no address of an API server")] {
+        let error = connect(&Source::At { url: url.to_owned(), source: Box::default() }).await.err().unwrap().to_string();
+        assert!(error.contains(cause), "{error}");
+    }
 }
 
 fn map(name: &str, value: &str) -> ConfigMap {

@@ -78,7 +78,12 @@ async fn a_token_leads_to_a_server() {
     });
     let path = directory.path().join("with-a-token");
     fs::write(&path, kubeconfig.to_string()).unwrap();
-    follow(&Source::File { path, context: Some("it".to_owned()) }, "by-token").await;
+    follow(&Source::File { path: path.clone(), context: Some("it".to_owned()) }, "by-token").await;
+    // The address may be another one than the file says.
+    let elsewhere = fs::read_to_string(&path).unwrap().replace(&way.url, "https://192.0.2.1:1");
+    fs::write(&path, elsewhere).unwrap();
+    let source = Box::new(Source::File { path, context: None });
+    follow(&Source::At { url: way.url, source }, "by-address").await;
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use flannel::trouble::Trouble;
 use super::Error;
 
 /// A round that takes longer hangs.
-const ROUND_LIMIT: Duration = Duration::from_secs(30);
+pub(super) const ROUND_LIMIT: Duration = Duration::from_secs(30);
 
 /// What there is to tell.
 #[derive(Default)]

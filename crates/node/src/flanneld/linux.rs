@@ -21,30 +21,35 @@ const MAIN: u32 = 254;
 /// Addresses that only a default route leads to.
 const FAR_AWAY: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1))];
 
+/// What this machine tells of its interfaces.
+pub(super) struct Machine;
+
+impl flannel::agent::Machine for Machine {
+    fn interfaces(&self) -> Result<Vec<Interface>, String> {
+        interfaces().map_err(|error| error.to_string())
+    }
+
+    fn source_towards(&self, address: IpAddr) -> Result<Option<IpAddr>, String> {
+        let hop = open()?.lookup(address, None).map_err(|error| error.to_string())?;
+        Ok(hop.map(|hop| hop.source))
+    }
+}
+
 /// The interfaces that can lead to other nodes. The vNIC of an adapter that a switch has taken is none: the adapter is.
-pub(super) fn interfaces() -> Result<Vec<Interface>, String> {
-    let list = || -> Result<Vec<Interface>, NetlinkError> {
-        let netlink = Netlink::open()?;
-        let source = match netlink.lookup(FAR_AWAY[0], None)? {
-            Some(hop) => Some(hop.source),
-            None => netlink.lookup(FAR_AWAY[1], None)?.map(|hop| hop.source),
-        };
-        let mut interfaces = Vec::new();
-        for adapter in host::adapter::list() {
-            // It may be gone by now.
-            let Some(link) = netlink.link_by_index(adapter.index)? else { continue };
-            let is_default = source.is_some_and(|source| adapter.addresses.iter().any(|address| address.addr() == source));
-            interfaces.push(Interface {
-                name: adapter.name,
-                index: adapter.index,
-                mtu: link.mtu,
-                addresses: adapter.addresses,
-                is_default,
-            });
-        }
-        Ok(interfaces)
+fn interfaces() -> Result<Vec<Interface>, NetlinkError> {
+    let netlink = Netlink::open()?;
+    let source = match netlink.lookup(FAR_AWAY[0], None)? {
+        Some(hop) => Some(hop.source),
+        None => netlink.lookup(FAR_AWAY[1], None)?.map(|hop| hop.source),
     };
-    list().map_err(|error| error.to_string())
+    let mut interfaces = Vec::new();
+    for adapter in host::adapter::list() {
+        // It may be gone by now.
+        let Some(link) = netlink.link_by_index(adapter.index)? else { continue };
+        let is_default = source.is_some_and(|source| adapter.addresses.iter().any(|address| address.addr() == source));
+        interfaces.push(Interface { name: adapter.name, index: adapter.index, mtu: link.mtu, addresses: adapter.addresses, is_default });
+    }
+    Ok(interfaces)
 }
 
 /// The kernel's routes.

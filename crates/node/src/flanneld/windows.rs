@@ -11,16 +11,25 @@ use host::windows::forwarding;
 
 use super::Error;
 
-/// The interfaces that can lead to other nodes.
-pub(super) fn interfaces() -> Result<Vec<Interface>, String> {
-    let read = |(it, more): (interface::Interface, interface::More)| Interface {
-        name: it.name,
-        index: more.index,
-        mtu: more.mtu,
-        addresses: it.addresses,
-        is_default: more.has_gateway,
-    };
-    Ok(interface::list_with_more().into_iter().filter(|(it, _)| !it.addresses.is_empty()).map(read).collect())
+/// What this machine tells of its interfaces.
+pub(super) struct Machine;
+
+impl flannel::agent::Machine for Machine {
+    fn interfaces(&self) -> Result<Vec<Interface>, String> {
+        let read = |(it, more): (interface::Interface, interface::More)| Interface {
+            name: it.name,
+            index: more.index,
+            mtu: more.mtu,
+            addresses: it.addresses,
+            is_default: more.has_gateway,
+        };
+        Ok(interface::list_with_more().into_iter().filter(|(it, _)| !it.addresses.is_empty()).map(read).collect())
+    }
+
+    /// As in the original.
+    fn source_towards(&self, _address: IpAddr) -> Result<Option<IpAddr>, String> {
+        Err("--iface-can-reach is not there on Windows; name the interface with --iface".to_owned())
+    }
 }
 
 /// The machine's routes.

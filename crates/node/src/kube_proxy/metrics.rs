@@ -20,6 +20,7 @@ use super::health::Health;
 pub(super) struct Metrics {
     registry: Registry,
     duration: Histogram,
+    programming: Histogram,
     last_sync: Gauge,
     last_queued: Gauge,
     service_changes: IntCounter,
@@ -47,6 +48,8 @@ impl Metrics {
         let name = |name: &str| format!("kubeproxy_{name}");
         let buckets = prometheus::exponential_buckets(0.001, 2.0, 15).expect("the bounds of a histogram");
         let duration = HistogramOpts::new(name("sync_proxy_rules_duration_seconds"), "Time that a sync took.").buckets(buckets);
+        let programming = HistogramOpts::new(name("network_programming_duration_seconds"), "Time from a change of backends to its sync.")
+            .buckets(programming_buckets());
         let failures = |call: &str| {
             let name = name(&format!("sync_proxy_rules_winkernel_lb_{call}_failures_total"));
             let help = format!("Load balancers of HNS that could not be {call}d.");
@@ -55,6 +58,7 @@ impl Metrics {
         let asked = |path: &str| IntCounterVec::new(Opts::new(name(&format!("proxy_{path}_total")), "Answers, by their code."), &["code"]);
         Self {
             duration: metric!(registry, Histogram::with_opts(duration)),
+            programming: metric!(registry, Histogram::with_opts(programming)),
             last_sync: metric!(registry, Gauge::new(name("sync_proxy_rules_last_timestamp_seconds"), "When a sync last did everything.")),
             last_queued: metric!(
                 registry,
@@ -112,6 +116,11 @@ impl Metrics {
         }
     }
 
+    /// Changes were programmed that happened so long ago.
+    pub(super) fn programmed(&self, took: &[Duration]) {
+        took.iter().for_each(|took| self.programming.observe(took.as_secs_f64()));
+    }
+
     fn failed(&self, failure: &Failure) {
         let Some(role) = failure.role else { return };
         let counter = match failure.operation {
@@ -134,6 +143,12 @@ impl Metrics {
         }
         text
     }
+}
+
+/// The original's bounds: close together below a minute, and five minutes at most.
+fn programming_buckets() -> Vec<f64> {
+    let steps = |from: u32, step: u32, count: u32| (0..count).map(move |number| f64::from(from + step * number));
+    [0.25, 0.5].into_iter().chain(steps(1, 1, 59)).chain(steps(60, 5, 12)).chain(steps(120, 30, 7)).collect()
 }
 
 /// What went wrong, in the few words that the original has for it.

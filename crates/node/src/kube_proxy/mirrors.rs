@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Api, Client};
 use proxy::cluster::Cluster;
+use proxy::programming::Changes;
 use tokio::sync::watch;
 
 /// Services, their backends and our own node.
@@ -51,14 +52,20 @@ impl Mirrors {
         (self.health[0].borrow().changes, self.health[1].borrow().changes)
     }
 
+    /// The name of our own node.
+    pub(super) fn node_name(&self) -> &str {
+        &self.node_name
+    }
+
     /// Our own node, if the cluster knows it.
     pub(super) fn node(&self) -> Option<std::sync::Arc<Node>> {
         self.nodes.get(&self.node_name, None)
     }
 
-    /// What the cluster says now.
-    pub(super) fn read(&self) -> Cluster {
+    /// What the cluster says now, and which changes are in it.
+    pub(super) fn read(&self, changes: &mut Changes) -> Cluster {
         let (services, slices) = (self.services.all(), self.slices.all());
+        changes.note(slices.iter().map(|it| &**it));
         Cluster::read(&self.node_name, self.node().as_deref(), services.iter().map(|it| &**it), slices.iter().map(|it| &**it))
     }
 }

@@ -1,18 +1,24 @@
 //! The loop: something is new, or it is time to look; sync; again.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hcn::Hcn;
 use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::jiff::Timestamp;
 use proxy::cluster::{Cluster, is_eligible, node_addresses};
 use proxy::config::{ConfigError, Configuration};
 use proxy::desired::Setting;
+use proxy::programming::Changes;
 use proxy::proxier::{Obstacle, Proxier, Report};
+use proxy::service::ServiceName;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::{Instant, sleep_until};
+use tokio::task::{JoinError, JoinHandle};
+use tokio::time::{Instant, interval, sleep_until};
 
+use super::attended::Attended;
 use super::event::Recorder;
 use super::health::Health;
 use super::health_check::HealthChecks;
@@ -27,21 +33,27 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How long the cluster may take to know our node before we go on without.
 const NODE_PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long HNS may take for one answer before that is said, and how often is looked.
+const HNS_PATIENCE: Duration = Duration::from_secs(10);
+const HNS_LOOK: Duration = Duration::from_secs(1);
+
 /// How many changes are a peak, after which memory is given back.
 const PEAK: usize = 500;
 
-/// What a sync came to.
-type Outcome = Result<Report, Obstacle>;
+/// What a sync came to, and the proxier that did it.
+type Outcome = (Proxier, Result<Report, Obstacle>);
 
 pub(super) struct Worker {
     configuration: Configuration,
     setting: Setting,
-    hcn: Arc<dyn Hcn>,
+    hcn: Arc<Attended>,
     mirrors: Mirrors,
     health: Arc<Health>,
     metrics: Arc<Metrics>,
     recorder: Recorder,
     health_checks: HealthChecks,
+    /// What happened in the cluster and is not programmed yet.
+    changes: Changes,
     /// At home between syncs.
     proxier: Option<Proxier>,
     /// Whether HNS has to be asked what it has, in case it did not say.
@@ -51,6 +63,8 @@ pub(super) struct Worker {
     pause: Duration,
     retry_at: Option<Instant>,
     hns_trouble: Option<String>,
+    /// That HNS does not answer a call, while it does not.
+    silence: Option<String>,
     /// What the last sync could not do.
     sync_trouble: Vec<String>,
     last_trouble: Vec<String>,
@@ -59,7 +73,7 @@ pub(super) struct Worker {
 impl Worker {
     pub(super) fn new(
         configuration: Configuration,
-        hcn: Arc<dyn Hcn>,
+        hcn: Attended,
         mirrors: Mirrors,
         health: Arc<Health>,
         metrics: Arc<Metrics>,
@@ -82,17 +96,19 @@ impl Worker {
             proxier: Some(Proxier::new(setting.clone())),
             setting,
             configuration,
-            hcn,
+            hcn: Arc::new(hcn),
             mirrors,
             health,
             metrics,
             recorder,
             health_checks,
+            changes: Changes::since(Timestamp::now()),
             is_due: false,
             has_read_all: true,
             pause: FIRST_PAUSE,
             retry_at: None,
             hns_trouble: None,
+            silence: None,
             sync_trouble: Vec::new(),
             last_trouble: Vec::new(),
         })
@@ -168,17 +184,24 @@ impl Worker {
         self.configuration.node_address().is_ok_and(|address| address.is_some())
     }
 
+    fn missing_node(&self) -> Option<String> {
+        let is_missing = self.mirrors.are_complete() && self.mirrors.node().is_none() && !self.has_address();
+        let name = self.mirrors.node_name();
+        is_missing.then(|| format!("the cluster has no Node {name}; register it, or name another with --hostname-override"))
+    }
+
     async fn sync(&mut self) {
         let Some(mut proxier) = self.proxier.take() else { return };
         self.look_at_node(&mut proxier);
         let changes = self.mirrors.changes();
-        let (cluster, hcn, is_due) = (self.mirrors.read(), self.hcn.clone(), std::mem::take(&mut self.is_due));
+        let cluster = self.mirrors.read(&mut self.changes);
+        let (hcn, is_due) = (self.hcn.clone(), std::mem::take(&mut self.is_due));
         let begin = Instant::now();
         let work = tokio::task::spawn_blocking(move || {
             let outcome = work(&mut proxier, &*hcn, &cluster, is_due);
             (proxier, outcome)
         });
-        let outcome = match work.await {
+        let outcome = match self.attend(work).await {
             Ok((proxier, outcome)) => {
                 self.proxier = Some(proxier);
                 outcome
@@ -195,10 +218,45 @@ impl Worker {
         }
     }
 
+    /// Waits for a sync. Meanwhile, what does not depend on it goes on, and an HNS that does not answer is told of.
+    async fn attend(&mut self, mut work: JoinHandle<Outcome>) -> Result<Outcome, JoinError> {
+        let mut look = interval(HNS_LOOK);
+        loop {
+            tokio::select! {
+                done = &mut work => {
+                    self.silence = None;
+                    return done;
+                }
+                _ = look.tick() => self.look_meanwhile(),
+            }
+        }
+    }
+
+    fn look_meanwhile(&mut self) {
+        self.look_at_eligibility(self.mirrors.node().as_deref());
+        let is_silent = self.hcn.waiting().is_some_and(|waiting| waiting >= HNS_PATIENCE);
+        match (is_silent, &self.silence) {
+            (true, None) => {
+                let cause =
+                    format!("HNS: no answer for {} s to a call; what it does goes on, and nothing new comes", HNS_PATIENCE.as_secs());
+                self.recorder.node("Warning", "FailedToSync", &cause);
+                self.silence = Some(cause);
+            }
+            (false, Some(_)) => self.silence = None,
+            _ => {}
+        }
+        self.tell_trouble();
+    }
+
+    /// Load balancers keep away from a node that is about to go.
+    fn look_at_eligibility(&self, node: Option<&Node>) {
+        self.health.set_eligible(node.is_none_or(is_eligible));
+    }
+
     /// The node's addresses may change while we run.
     fn look_at_node(&mut self, proxier: &mut Proxier) {
         let node = self.mirrors.node();
-        self.health.set_eligible(node.as_deref().is_none_or(is_eligible));
+        self.look_at_eligibility(node.as_deref());
         let addresses = self.node_addresses(node.as_deref());
         if addresses != self.setting.node_addresses {
             tracing::info!(?addresses, "the node's addresses");
@@ -220,6 +278,8 @@ impl Worker {
     async fn finish(&mut self, report: Report, took: Duration, changes: (u64, u64)) {
         let is_done = report.failures.is_empty();
         self.metrics.synced(&report, took, changes);
+        let failed: HashSet<&ServiceName> = report.failures.iter().filter_map(|it| Some(&it.cause.as_ref()?.service)).collect();
+        self.metrics.programmed(&self.changes.programmed(Timestamp::now(), |service| failed.contains(service)));
         self.health.synced(is_done);
         let changed = report.created + report.modified + report.deleted + report.endpoints.0 + report.endpoints.1;
         if changed >= PEAK || self.has_read_all {
@@ -273,7 +333,8 @@ impl Worker {
         if let Some(cause) = self.mirrors.trouble() {
             trouble.push(format!("the API server: {cause}"));
         }
-        trouble.extend(self.hns_trouble.clone());
+        trouble.extend(self.missing_node());
+        trouble.extend(self.hns_trouble.iter().chain(&self.silence).cloned());
         if trouble != self.last_trouble {
             for cause in trouble.iter().filter(|cause| !self.last_trouble.contains(cause)) {
                 tracing::warn!(cause, "trouble");
@@ -284,7 +345,7 @@ impl Worker {
     }
 }
 
-fn work(proxier: &mut Proxier, hcn: &dyn Hcn, cluster: &Cluster, is_due: bool) -> Outcome {
+fn work(proxier: &mut Proxier, hcn: &dyn Hcn, cluster: &Cluster, is_due: bool) -> Result<Report, Obstacle> {
     if is_due && proxier.compare(hcn)? {
         tracing::info!("HNS has changed without a word");
     }

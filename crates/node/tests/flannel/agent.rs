@@ -1,9 +1,8 @@
 //! flanneld on a node of the world.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use hcn::network::Network;
@@ -11,9 +10,11 @@ use hcn::{Guid, HcnExt};
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
+use crate::harness::agent::command as program_of;
 use crate::harness::document::{endpoint, outbound_nat, outbound_nat_v6};
 use crate::harness::node::Daemon;
-use crate::harness::{Node, Pod, eventually};
+use crate::harness::{Node, Pod, eventually, probe};
+use crate::program::program;
 
 /// Where `/readyz` is.
 const HEALTH: &str = "127.0.0.1:10252";
@@ -49,18 +50,25 @@ impl<'a> Flanneld<'a> {
 
     /// The same with any kubeconfig.
     pub(crate) fn spawn_with(node: &'a Node, kubeconfig: &Path, os: &str, conf: &Value, more: &[&str]) -> Self {
+        Self::spawn_as(node, &[("NODE_NAME", &node.name)], kubeconfig, os, conf, more)
+    }
+
+    /// The same with variables that say which node this is.
+    pub(crate) fn spawn_as(node: &'a Node, variables: &[(&str, &str)], kubeconfig: &Path, os: &str, conf: &Value, more: &[&str]) -> Self {
         fs::write(node.file("net-conf.json"), conf.to_string()).expect("a configuration");
         let path = |name: &str| node.file(name).display().to_string();
-        let mut arguments: Vec<String> = ["--os", os, "--node-name", &node.name].map(str::to_owned).to_vec();
+        let mut arguments: Vec<String> = ["--os", os].map(str::to_owned).to_vec();
         arguments.extend(["--kubeconfig-file".to_owned(), kubeconfig.display().to_string()]);
         arguments.extend(["--net-config-path", &path("net-conf.json"), "--subnet-file", &path("subnet.env")].map(str::to_owned));
         arguments.extend(["--healthz-ip", "127.0.0.1", "--healthz-port", "10252", "--log-level", "info"].map(str::to_owned));
         arguments.extend(more.iter().map(|&argument| argument.to_owned()));
-        let daemon = match os {
-            "linux" => node.spawn("flanneld", &arguments, "flanneld.log"),
-            _ => node.spawn_agent("flanneld", &arguments),
+        let (mut command, service) = match os {
+            "linux" => (Command::new(program()), Vec::new()),
+            _ => program_of(node),
         };
-        Self { node, _daemon: daemon }
+        arguments.extend(service);
+        command.env_remove("NODE_NAME").envs(variables.iter().copied());
+        Self { node, _daemon: node.start(node, command, "flanneld", &arguments, "flanneld.log") }
     }
 
     /// Starts it, and waits until it is ready.
@@ -94,16 +102,7 @@ impl<'a> Flanneld<'a> {
     }
 
     pub(crate) fn get(&self, path: &str) -> (bool, String) {
-        let address: SocketAddr = HEALTH.parse().expect("an address");
-        let ask = || -> std::io::Result<String> {
-            let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(1))?;
-            write!(stream, "GET {path} HTTP/1.1\r\nHost: node\r\nConnection: close\r\n\r\n")?;
-            let mut text = String::new();
-            stream.read_to_string(&mut text).map(|_| text)
-        };
-        let answer = self.node.run(ask).unwrap_or_default();
-        let body = answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default();
-        (answer.starts_with("HTTP/1.1 200"), body)
+        probe::get(self.node, HEALTH.parse().expect("an address"), path)
     }
 }
 

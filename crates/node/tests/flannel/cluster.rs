@@ -1,66 +1,45 @@
-//! The embedded API, on the underlay of a world.
+//! The Nodes and Events in the API server of a world.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use k8s_openapi::api::core::v1::{Event, Node};
+use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Api, Client, Config};
+use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use crate::harness::node::Daemon;
-use crate::harness::{Place, World};
-
-/// Where the API is.
-const ADDRESS: &str = "192.168.0.254:6443";
+use crate::harness::World;
+use crate::harness::api_server::ApiServer;
 
 /// What annotations begin with.
 pub(crate) const PREFIX: &str = "flannel.alpha.coreos.com";
 
-/// The API server of a world, which can be stopped and started again.
+/// The cluster of a world, whose API server can be killed and started again.
 pub(crate) struct Cluster {
-    place: Place,
-    directory: PathBuf,
-    server: Option<Daemon>,
+    server: ApiServer,
 }
 
 impl Cluster {
     pub(crate) fn start(world: &World) -> Self {
-        let directory = Path::new("/run/cluster").to_owned();
-        std::fs::create_dir_all(&directory).expect("a directory");
-        let mut cluster = Self { place: world.underlay.hold(), directory, server: None };
-        cluster.resume(world);
-        cluster
+        Self { server: ApiServer::start(world) }
     }
 
     /// Starts the server in another life.
     pub(crate) fn resume(&mut self, world: &World) {
-        let path = |name: &str| self.directory.join(name).display().to_string();
-        let arguments = ["serve", "--listen", ADDRESS, "--state-dir", &path("state"), "--kubeconfig", &path("kubeconfig")];
-        self.server = Some(world.one().daemon_at(&self.place, "api", &arguments.map(str::to_owned)));
+        self.server.run(world);
     }
 
     /// `kill -9`.
     pub(crate) fn kill(&mut self) {
-        self.server = None;
+        self.server.kill();
     }
 
     pub(crate) fn kubeconfig(&self) -> PathBuf {
-        self.directory.join("kubeconfig")
+        self.server.kubeconfig()
     }
 
     /// Asks the API something.
     fn ask<T: Send, F: Future<Output = kube::Result<T>>>(&self, question: impl FnOnce(Client) -> F + Send) -> T {
-        let file = self.kubeconfig();
-        let ask = || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(async {
-                let kubeconfig = Kubeconfig::read_from(file).expect("the kubeconfig");
-                let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.expect("the kubeconfig");
-                question(Client::try_from(config).expect("a client")).await
-            })
-        };
-        self.place.run(ask).unwrap_or_else(|error| panic!("the API: {error}"))
+        self.server.ask("the API", question)
     }
 
     /// Makes a Node with these podCIDRs.
@@ -71,6 +50,14 @@ impl Cluster {
         }
         let node: Node = serde_json::from_value(node).expect("a Node");
         self.ask(async |client| Api::<Node>::all(client).create(&PostParams::default(), &node).await);
+    }
+
+    /// Makes a Pod on a node.
+    pub(crate) fn add_pod(&self, name: &str, node: &str) {
+        let pod = json!({
+            "metadata": { "name": name }, "spec": { "nodeName": node, "containers": [{ "name": "it", "image": "example.com/it:1" }] } });
+        let pod: Pod = serde_json::from_value(pod).expect("a Pod");
+        self.ask(async |client| Api::<Pod>::namespaced(client, "default").create(&PostParams::default(), &pod).await);
     }
 
     pub(crate) fn remove(&self, name: &str) {

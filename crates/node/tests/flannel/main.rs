@@ -1,4 +1,4 @@
-//! flanneld end to end: the embedded API, nodes that are network namespaces, and real packets between pods.
+//! flanneld end to end: an API server, nodes that are network namespaces, and real packets between pods.
 //!
 //! It takes what `modes` takes; elsewhere the tests say that they were skipped.
 #![cfg(target_os = "linux")]
@@ -6,11 +6,11 @@
 mod agent;
 mod cluster;
 mod cni;
-mod fake_api;
 #[path = "../modes/harness/mod.rs"]
 mod harness;
 mod hns;
 mod mixed;
+mod options;
 #[path = "../support/program.rs"]
 mod program;
 mod services;

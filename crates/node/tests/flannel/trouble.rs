@@ -1,10 +1,12 @@
 //! What goes wrong around flanneld: it says so, keeps what works, and recovers by itself.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::agent::{Flanneld, networks, pod, subnet_env, vxlan};
 use crate::cluster::{Cluster, PREFIX};
-use crate::fake_api::{Behaviour, FakeApi};
+use crate::harness::fake_api::{Behaviour, Collection, FakeApi, expired, modified};
 use crate::harness::{MOMENT, World, answers, eventually, pings, run};
 use crate::hns::cluster_of;
 
@@ -76,6 +78,32 @@ fn hns_goes_and_comes_back() {
 }
 
 #[test]
+fn an_hns_that_hangs_is_told_of_and_waited_for() {
+    run("trouble::an_hns_that_hangs_is_told_of_and_waited_for", || {
+        let world = World::new(2);
+        let cluster = cluster_of(&world, false);
+        let one = Flanneld::start(world.one(), &cluster, "windows", &vxlan());
+        let _two = Flanneld::start(world.two(), &cluster, "windows", &vxlan());
+        let (near, far) = (pod(world.one(), "vxlan0", 11), pod(world.two(), "vxlan0", 11));
+        pings(&near, far.v4());
+        let hnsd = world.one().hnsd.as_ref().expect("hnsd runs");
+        let ups = || cluster.events("node1").iter().filter(|it| it.starts_with("FlannelIsUp")).count();
+        let before = ups();
+        hnsd.pause();
+        // So long a round may take, and some seconds pass until one begins.
+        std::thread::sleep(Duration::from_secs(30));
+        one.says("hns: it has not answered for ");
+        assert_eq!(one.get("/healthz"), (true, "ok\n".to_owned()));
+        eventually("an Event says so", || cluster.events("node1").iter().any(|it| it.starts_with("FlannelTrouble hns: it has not")));
+        assert!(world.one().log("flanneld").contains("hns: it has not answered for 30 s"));
+        assert!(answers(&near, far.v4()), "packets flow on");
+        hnsd.resume();
+        one.wait();
+        eventually("an Event says that it is well", || ups() > before);
+    });
+}
+
+#[test]
 fn contradictory_nodes_are_complained_of_and_spoil_nothing() {
     run("trouble::contradictory_nodes_are_complained_of_and_spoil_nothing", || {
         let world = World::new(2);
@@ -110,6 +138,11 @@ fn told(number: usize, version: &str, address: &str) -> Value {
     })
 }
 
+/// A server that knows these Nodes, under this version, and whose watches say these events.
+fn serves(version: &'static str, items: Vec<Value>, events: Vec<Value>) -> Behaviour {
+    Behaviour::Serves(vec![Collection { name: "nodes", version, items, events }])
+}
+
 /// The ways to other nodes that a node has, as its HNS shows them.
 fn ways(world: &World) -> Vec<String> {
     use hcn::policy::network::{NetworkPolicyType, RemoteSubnetRouteSettings};
@@ -137,7 +170,7 @@ fn an_api_that_refuses_or_says_nothing_is_told_of() {
         assert_eq!(one.get("/healthz"), (true, "ok\n".to_owned()));
         assert_eq!(networks(world.one(), "vxlan0").len(), 0, "nothing is made of nothing");
         drop(one);
-        api.behave(Behaviour::Serves { version: "100", nodes: vec![told(1, "90", "192.168.0.1")], events: Vec::new() });
+        api.behave(serves("100", vec![told(1, "90", "192.168.0.1")], Vec::new()));
         let one = Flanneld::spawn_with(world.one(), &api.kubeconfig, "windows", &vxlan(), &[]);
         eventually("it has what it needs", || subnet_env(world.one()).contains("FLANNEL_SUBNET=10.244.1.1/24"));
         drop(one);
@@ -149,23 +182,21 @@ fn a_watch_that_breaks_and_repeats_changes_nothing_twice() {
     run("trouble::a_watch_that_breaks_and_repeats_changes_nothing_twice", || {
         let world = World::new(1);
         let nodes = vec![told(1, "90", "192.168.0.1"), told(2, "91", "192.168.0.2")];
-        let modified = |node: Value| json!({ "type": "MODIFIED", "object": node });
         // The same again and again, and the end of the connection after each.
-        let events = vec![modified(told(2, "91", "192.168.0.2")), modified(told(2, "91", "192.168.0.2"))];
-        let api = FakeApi::start(world.one(), Behaviour::Serves { version: "100", nodes: nodes.clone(), events });
+        let events = vec![modified(&nodes[1]), modified(&nodes[1])];
+        let api = FakeApi::start(world.one(), serves("100", nodes.clone(), events));
         let one = Flanneld::spawn_with(world.one(), &api.kubeconfig, "windows", &vxlan(), &[]);
         eventually("the way is there", || ways(&world) == ["10.244.2.0/24 192.168.0.2"]);
         std::thread::sleep(MOMENT * 3);
         let changes = world.one().log("flanneld").matches("routes to other nodes").count();
         assert_eq!(changes, 1, "{}", world.one().log("flanneld"));
         // A server that has lost this node is not one to remove routes by.
-        let gone = json!({ "type": "ERROR", "object": { "kind": "Status", "code": 410, "reason": "Expired", "message": "too old" } });
-        api.behave(Behaviour::Serves { version: "50", nodes: Vec::new(), events: vec![gone.clone()] });
+        api.behave(serves("50", Vec::new(), vec![expired()]));
         one.says("there is no Node node1");
         assert_eq!(ways(&world), ["10.244.2.0/24 192.168.0.2"]);
         // Back in time and forward again: what is said last counts.
         let moved = vec![nodes[0].clone(), told(2, "120", "192.168.0.22")];
-        api.behave(Behaviour::Serves { version: "120", nodes: moved, events: vec![gone] });
+        api.behave(serves("120", moved, vec![expired()]));
         eventually("the way is another", || ways(&world) == ["10.244.2.0/24 192.168.0.22"]);
     });
 }

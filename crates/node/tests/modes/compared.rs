@@ -1,14 +1,14 @@
 //! Our kube-proxy beside Kubernetes' own, on one HNS with one API content: who is reached, from where.
 //!
 //! Kubernetes' own is the Windows program that TRANSOM_KUBE_PROXY_EXE names, run by Wine in the prefix that WINEPREFIX names; `cargo xtask
-//! interop agents` builds both. Without it only our column of the table is compared.
+//! interop windows-agents` builds both. Without it only our column of the table is compared.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
@@ -190,9 +190,7 @@ impl Scene {
         command.args(["--healthz-bind-address", "127.0.0.1:10256", "--metrics-bind-address", "127.0.0.1:10249"]);
         command.args(["--iptables-sync-period", "2s", "--iptables-min-sync-period", "100ms"]);
         agent::meet_hnsd(&mut command, node);
-        let log = File::create(node.file("kube-proxy.log")).expect("a log");
-        command.stdin(Stdio::null()).stdout(log.try_clone().expect("a log")).stderr(log);
-        node.daemon_of(command)
+        node.launch(node, command, "kube-proxy")
     }
 
     /// Everything that is to be seen of one proxy.
@@ -362,7 +360,7 @@ const INTRODUCTION: &str = "\
 
 Who is reached behind a Service, by Kubernetes' own `kube-proxy.exe` (v1.37.1, under Wine) and by ours, on the same HNS (profile `transom`, an
 L2Bridge network, no DSR) with the same API content and real connections. Backends are the pods *one* and *two* on the node; *elsewhere* is
-on another machine, and *itself* is the pod that asks. `cargo xtask interop agents` sees it anew and compares.
+on another machine, and *itself* is the pod that asks. `cargo xtask interop windows-agents` sees it anew and compares.
 
 | Service | asked by | kube-proxy.exe | transom |
 |---|---|---|---|

@@ -1,5 +1,7 @@
 //! kube-proxy end to end: Services of an API server, reached with real sockets from pods, from nodes and from outside.
 
+mod trouble;
+
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::thread;

@@ -64,6 +64,35 @@ fn while_hns_is_away_nothing_is_torn_down() {
 }
 
 #[test]
+fn ranges_of_services_and_pods_that_overlap_are_said_and_spoil_nothing() {
+    for network_type in ["L2Bridge", "Overlay"] {
+        let mut world = World::new("transom", network_type);
+        world.pod("10.1.1.6");
+        world.service("web", plain("10.1.1.77"));
+        world.backends("web", "", 8080, &["10.1.1.6"]);
+        // This one has a pod's very address.
+        world.service("other", plain("10.1.1.6"));
+        world.backends("other", "", 8080, &["10.1.2.6"]);
+        world.service("good", plain("10.96.0.10"));
+        world.backends("good", "", 8080, &["10.1.1.6"]);
+        let report = world.sync();
+        let mut said: Vec<(&str, &str)> = report.complaints.iter().map(|(service, cause)| (&*service.name, &**cause)).collect();
+        said.sort_unstable();
+        let text = |vip: &str| {
+            format!("clusterIPs: {vip} lies within the pods' subnet 10.1.1.0/24; give Services and pods ranges that do not overlap")
+        };
+        assert_eq!(said, [("other", &*text("10.1.1.6")), ("web", &*text("10.1.1.77"))], "{network_type}");
+        for (front, backend) in [("10.1.1.77:80", "10.1.1.6"), ("10.1.1.6:80", "10.1.2.6"), ("10.96.0.10:80", "10.1.1.6")] {
+            assert_eq!(world.leads_to(front), [backend], "{network_type}");
+        }
+        // The pod is still there when the Services go.
+        ["web", "other", "good"].iter().for_each(|name| world.remove_service(name));
+        world.sync();
+        assert_eq!(world.endpoints_at("10.1.1.6").len(), 1, "{network_type}");
+    }
+}
+
+#[test]
 fn documents_that_make_no_sense_are_left_out_and_named() {
     let mut world = World::new("transom", "L2Bridge");
     world.service(

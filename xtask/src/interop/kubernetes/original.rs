@@ -2,21 +2,21 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::super::make_directory;
-use super::write;
+use super::control_plane::ControlPlane;
 
 /// From starting to being ready.
 const LIMIT: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(200);
 
-/// Known to nobody else: the server is reached on loopback only, and lives as long as the run.
-const TOKEN: &str = "transom-interop";
+/// The addresses of Services.
+const SERVICE_CIDRS: &str = "10.96.0.0/16,fd00:10:96::/112";
 
 /// The controllers that are part of what is compared. The others work on kinds that ours does not have, or need nodes that report.
 const CONTROLLERS: &str = "deployment-controller,replicaset-controller,endpointslice-controller,endpoints-controller,\
@@ -25,6 +25,7 @@ const CONTROLLERS: &str = "deployment-controller,replicaset-controller,endpoints
 /// The three processes, ended when dropped.
 pub(crate) struct Original {
     directory: PathBuf,
+    plane: ControlPlane,
     /// In the order they are to be ended.
     running: Vec<Child>,
 }
@@ -36,13 +37,19 @@ impl Original {
         // The state of an earlier run would be part of this one.
         let _ = fs::remove_dir_all(&state);
         make_directory(&state)?;
-        let mut original = Self { directory: directory.to_owned(), running: Vec::new() };
         let [client, peer, secure] = free_ports()?;
-        original.spawn(&mut original.etcd(client, peer), "etcd")?;
+        let plane = ControlPlane {
+            programs: directory.to_owned(),
+            state,
+            address: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), secure),
+            etcd: [client, peer],
+            service_cidrs: SERVICE_CIDRS,
+        };
+        plane.write_files().map_err(|error| format!("cannot write into {}: {error}", plane.state.display()))?;
+        let mut original = Self { directory: directory.to_owned(), plane, running: Vec::new() };
+        original.spawn(&mut original.plane.etcd(), "etcd")?;
         make_a_past(client)?;
-        write(&state.join("tokens.csv"), &format!("{TOKEN},transom,transom,system:masters\n"))?;
-        original.spawn(&mut original.apiserver(client, secure), "kube-apiserver")?;
-        write(&original.kubeconfig(), &original.describe(secure))?;
+        original.spawn(&mut original.plane.apiserver(), "kube-apiserver")?;
         original.wait_until_ready()?;
         original.spawn(&mut original.controller_manager(), "kube-controller-manager")?;
         Ok(original)
@@ -56,44 +63,7 @@ impl Original {
 
     /// The file that tells clients where it is.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
-        self.state().join("kubeconfig")
-    }
-
-    fn state(&self) -> PathBuf {
-        self.directory.join("state")
-    }
-
-    fn etcd(&self, client: u16, peer: u16) -> Command {
-        let (client, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
-        let mut command = Command::new(self.directory.join("etcd"));
-        command.arg("--data-dir").arg(self.state().join("etcd"));
-        command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
-        command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
-        command.args(["--initial-cluster", &format!("default={peer}")]);
-        command
-    }
-
-    /// The server makes its own certificate, and its key signs tokens of service accounts too. The admission of service accounts is off:
-    /// it mounts tokens that nobody reads here.
-    fn apiserver(&self, etcd: u16, port: u16) -> Command {
-        let state = self.state();
-        let certificates = state.join("certificates");
-        let key = certificates.join("apiserver.key");
-        let mut command = Command::new(self.directory.join("kube-apiserver"));
-        command.args(["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none"]);
-        command.args([format!("--secure-port={port}"), format!("--etcd-servers=http://127.0.0.1:{etcd}")]);
-        command.args(["--service-cluster-ip-range=10.96.0.0/16,fd00:10:96::/112", "--service-node-port-range=30000-32767"]);
-        command.args(["--anonymous-auth=false", "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount"]);
-        command.args(["--service-account-issuer=https://kubernetes.default.svc", "--max-requests-inflight=2000"]);
-        for (option, file) in [
-            ("--cert-dir", certificates),
-            ("--token-auth-file", state.join("tokens.csv")),
-            ("--service-account-key-file", key.clone()),
-            ("--service-account-signing-key-file", key),
-        ] {
-            command.arg(option).arg(file);
-        }
-        command
+        self.plane.kubeconfig()
     }
 
     fn controller_manager(&self) -> Command {
@@ -102,17 +72,6 @@ impl Original {
         // As many requests as it likes, so that the tests measure answers and not a limit for busy clusters.
         command.args(["--kube-api-qps=1000", "--kube-api-burst=1000", "--leader-elect=false", "--secure-port=0"]);
         command
-    }
-
-    fn describe(&self, port: u16) -> String {
-        let authority = self.state().join("certificates").join("apiserver.crt");
-        format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: original\n\
-            clusters:\n- name: original\n  cluster:\n    server: https://127.0.0.1:{port}\n    certificate-authority: {}\n\
-            users:\n- name: original\n  user:\n    token: {TOKEN}\n\
-            contexts:\n- name: original\n  context:\n    cluster: original\n    user: original\n",
-            authority.display()
-        )
     }
 
     fn spawn(&mut self, command: &mut Command, name: &str) -> Result<(), String> {

@@ -29,16 +29,16 @@ fn exe() -> Option<OsString> {
 }
 
 /// The command that an agent of a node is started by, and where it finds HNS.
-pub(crate) fn command(node: &Node) -> (Command, [String; 2]) {
+pub(crate) fn command(node: &Node) -> (Command, Vec<String>) {
     match exe().filter(|_| node.number == 1) {
         Some(exe) => {
             let mut command = Command::new("wine");
             command.arg(exe);
             meet_hnsd(&mut command, node);
             // It has no address of its own: it takes the way through the DLL, as on Windows.
-            (command, ["--hnsd".to_owned(), String::new()])
+            (command, vec!["--hnsd".to_owned(), String::new()])
         }
-        None => (Command::new(program()), ["--hnsd".to_owned(), format!("unix:{}", node.file("hnsd.sock").display())]),
+        None => (Command::new(program()), vec!["--hnsd".to_owned(), format!("unix:{}", node.file("hnsd.sock").display())]),
     }
 }
 

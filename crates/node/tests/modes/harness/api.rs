@@ -1,29 +1,24 @@
-//! An API server in the world, what is in it, and kube-proxies that follow it.
+//! What is in the API server of a world, and kube-proxies that follow it.
 
 use std::path::{Path, PathBuf};
 
-use cluster::connect::{Source, connect};
 use http::{Method, Request};
+use kube::Client;
 use serde_json::{Value, json};
 
+use super::api_server::ApiServer;
 use super::node::Daemon;
-use super::{Node, Place, World};
+use super::{Node, World};
 
-/// Where nodes reach it: at the router.
-const ADDRESS: &str = "192.168.0.254:6443";
-
-/// The embedded Kubernetes API at the router, with a Node for every node.
+/// The Kubernetes API at the router, with a Node for every node.
 pub(crate) struct Api {
-    place: Place,
-    kubeconfig: PathBuf,
-    daemon: Option<Daemon>,
+    server: ApiServer,
 }
 
 impl Api {
     /// Starts it.
     pub(crate) fn start(world: &World) -> Self {
-        let mut api = Self { place: world.underlay.hold(), kubeconfig: world.one().file("kubeconfig"), daemon: None };
-        api.run(world);
+        let api = Self { server: ApiServer::start(world) };
         for node in &world.nodes {
             let addresses = json!([
                 {"type": "InternalIP", "address": node.v4().to_string()}, {"type": "InternalIP", "address": node.v6().to_string()}]);
@@ -34,31 +29,19 @@ impl Api {
         api
     }
 
-    /// Starts it, or starts it again.
+    /// Starts it again.
     pub(crate) fn run(&mut self, world: &World) {
-        let path = |name: &str| world.one().file(name).display().to_string();
-        let arguments = [
-            "serve",
-            "--listen",
-            ADDRESS,
-            "--state-dir",
-            &path("api"),
-            "--kubeconfig",
-            &path("kubeconfig"),
-            "--service-cidr",
-            "10.96.0.0/16,fd00:96::/112",
-        ];
-        self.daemon = Some(world.one().daemon_at(&self.place, "api", &arguments.map(str::to_owned)));
+        self.server.run(world);
     }
 
     /// `kill -9`.
     pub(crate) fn kill(&mut self) {
-        self.daemon = None;
+        self.server.kill();
     }
 
     /// How others reach it.
-    pub(crate) fn kubeconfig(&self) -> &Path {
-        &self.kubeconfig
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.server.kubeconfig()
     }
 
     /// Makes an object in a collection.
@@ -81,12 +64,8 @@ impl Api {
         let content_type = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
         let request = Request::builder().method(&method).uri(path).header("content-type", content_type).body(body.into_bytes());
         let request = request.expect("a request");
-        let source = Source::File { path: self.kubeconfig.clone(), context: None };
-        let answer = self.place.run(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(async { connect(&source).await.expect("a client").request::<Value>(request).await })
-        });
-        answer.unwrap_or_else(|error| panic!("{method} {path}: {error}: {document:?}"))
+        let what = format!("{method} {path} {document:?}");
+        self.server.ask(&what, async |client: Client| client.request::<Value>(request).await)
     }
 
     /// A Service, and what became of it.
@@ -131,28 +110,33 @@ impl Api {
 
     /// Starts kube-proxy on a node, for one of its networks.
     pub(crate) fn kube_proxy(&self, node: &Node, network: &str, more: &[&str]) -> Daemon {
-        let kubeconfig = self.kubeconfig.display().to_string();
-        let mut arguments: Vec<String> = [
-            "--kubeconfig",
-            &kubeconfig,
-            "--network-name",
-            network,
-            "--hostname-override",
-            &node.name,
-            "--healthz-bind-address",
-            "127.0.0.1:10256",
-            "--metrics-bind-address",
-            "127.0.0.1:10249",
-            "--min-sync-period",
-            "100ms",
-            "--sync-period",
-            "2s",
-            "--log-level",
-            "debug,kube=info,hyper=info,tower=info",
-        ]
-        .map(str::to_owned)
-        .to_vec();
-        arguments.extend(more.iter().map(|&argument| argument.to_owned()));
-        node.agent("kube-proxy", &arguments)
+        kube_proxy(node, &self.server.kubeconfig(), network, more)
     }
+}
+
+/// The same with any server.
+pub(crate) fn kube_proxy(node: &Node, kubeconfig: &Path, network: &str, more: &[&str]) -> Daemon {
+    let kubeconfig = kubeconfig.display().to_string();
+    let mut arguments: Vec<String> = [
+        "--kubeconfig",
+        &kubeconfig,
+        "--network-name",
+        network,
+        "--hostname-override",
+        &node.name,
+        "--healthz-bind-address",
+        "127.0.0.1:10256",
+        "--metrics-bind-address",
+        "127.0.0.1:10249",
+        "--min-sync-period",
+        "100ms",
+        "--sync-period",
+        "2s",
+        "--log-level",
+        "debug,kube=info,hyper=info,tower=info",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    arguments.extend(more.iter().map(|&argument| argument.to_owned()));
+    node.agent("kube-proxy", &arguments)
 }

@@ -4,8 +4,12 @@
 pub(crate) mod agent;
 pub(crate) mod analyser;
 pub(crate) mod api;
+pub(crate) mod api_server;
 pub(crate) mod balancer;
 pub(crate) mod document;
+pub(crate) mod fake_api;
+#[path = "../../support/kubernetes.rs"]
+mod kubernetes;
 pub(crate) mod node;
 pub(crate) mod ping;
 pub(crate) mod place;

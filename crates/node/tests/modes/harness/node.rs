@@ -13,6 +13,8 @@ use hcn::client::{Address, Client};
 use hcn::endpoint::Endpoint;
 use hcn::{Guid, Hcn, HcnExt, Kind};
 use host::namespace;
+use nix::sys::signal::{self, Signal};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 use wire::MacAddress;
 
@@ -40,10 +42,23 @@ impl Daemon {
         matches!(self.0.try_wait(), Ok(None))
     }
 
+    /// Makes it hang: connections to it are made, and nobody answers.
+    pub(crate) fn pause(&self) {
+        self.signal(Signal::SIGSTOP);
+    }
+
+    /// Lets it go on.
+    pub(crate) fn resume(&self) {
+        self.signal(Signal::SIGCONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        signal::kill(Pid::from_raw(self.0.id().cast_signed()), signal).expect("the daemon is there");
+    }
+
     /// Asks it to stop, as a service manager does, and waits until it has.
     pub(crate) fn stop(mut self) {
-        let id = nix::unistd::Pid::from_raw(self.0.id().cast_signed());
-        nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGTERM).expect("the daemon is there");
+        self.signal(Signal::SIGTERM);
         let status = self.0.wait().expect("the daemon is ours");
         // A program of Windows knows no SIGTERM, and ends by it.
         assert!(status.success() || agent::are_windows_programs(), "the daemon ended with {status}");
@@ -201,17 +216,22 @@ impl Node {
         self.start(self, command, role, arguments, log)
     }
 
-    /// Starts any program in the node.
-    pub(crate) fn daemon_of(&self, mut command: Command) -> Daemon {
-        Daemon(self.run(|| command.spawn()).unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}")))
+    /// Starts somebody else's program elsewhere, with what it says in a file of the node.
+    pub(crate) fn launch(&self, place: &Place, mut command: Command, name: &str) -> Daemon {
+        let log = self.open_log(&format!("{name}.log"));
+        command.stdin(Stdio::null()).stdout(log.try_clone().expect("the log once more")).stderr(log);
+        spawn(place, &mut command, name)
     }
 
-    fn start(&self, place: &Place, mut command: Command, role: &str, arguments: &[String], log: &str) -> Daemon {
-        let log = File::options().create(true).append(true).open(self.file(log)).expect("a log");
+    /// Starts a role by a command that has yet to be told which, and does not wait for it.
+    pub(crate) fn start(&self, place: &Place, mut command: Command, role: &str, arguments: &[String], log: &str) -> Daemon {
         command.arg(role).args(arguments).env_remove("TRANSOM_LOG").env_remove("TRANSOM_VSWITCHD").env_remove("TRANSOM_STATE_DIR");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
-        let child = place.run(|| command.spawn());
-        Daemon(child.unwrap_or_else(|error| panic!("{role} cannot be started: {error}")))
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(self.open_log(log));
+        spawn(place, &mut command, role)
+    }
+
+    fn open_log(&self, name: &str) -> File {
+        File::options().create(true).append(true).open(self.file(name)).expect("a log")
     }
 
     /// Runs the command to its end in the node, and answers whether it succeeded and what it said.
@@ -325,6 +345,11 @@ impl Node {
             println!("--- {}: log of {role}\n{}", self.name, self.log(role));
         }
     }
+}
+
+fn spawn(place: &Place, command: &mut Command, name: &str) -> Daemon {
+    let child = place.run(|| command.spawn());
+    Daemon(child.unwrap_or_else(|error| panic!("{name} cannot be started: {error}")))
 }
 
 fn home(number: usize) -> PathBuf {

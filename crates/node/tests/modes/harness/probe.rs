@@ -156,3 +156,17 @@ pub(crate) fn learns_of_narrow_path(from: &Place, to: IpAddr) {
     }
     panic!("{} is not told that the path to {to} is narrow", from.name);
 }
+
+/// What a server in the same place answers to `GET`: whether all is well, and the text. Nothing, if it does not answer soon.
+pub(crate) fn get(place: &Place, at: SocketAddr, path: &str) -> (bool, String) {
+    let ask = || -> io::Result<String> {
+        let mut stream = TcpStream::connect_timeout(&at, Duration::from_secs(1))?;
+        stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: node\r\nConnection: close\r\n\r\n")?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).map(|_| text)
+    };
+    let answer = place.run(ask).unwrap_or_default();
+    let body = answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default();
+    (answer.starts_with("HTTP/1.1 200"), body)
+}

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::Node;
+use super::Node;
 
 /// How it behaves.
 #[derive(Clone, Debug)]
@@ -18,8 +18,31 @@ pub(crate) enum Behaviour {
     Refuses(u16),
     /// Connections are taken, and nothing is said.
     Silent,
-    /// These Nodes are listed, under this version. A watch says each of the events and ends.
-    Serves { version: &'static str, nodes: Vec<Value>, events: Vec<Value> },
+    /// These objects are there, and nothing else.
+    Serves(Vec<Collection>),
+}
+
+/// The objects of a kind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Collection {
+    /// The end of its path, such as `nodes`.
+    pub(crate) name: &'static str,
+    /// The version under which they are listed.
+    pub(crate) version: &'static str,
+    /// The objects.
+    pub(crate) items: Vec<Value>,
+    /// What a watch says before it ends.
+    pub(crate) events: Vec<Value>,
+}
+
+/// An event of a watch that says that an object was changed.
+pub(crate) fn modified(object: &Value) -> Value {
+    json!({ "type": "MODIFIED", "object": object })
+}
+
+/// An event of a watch that says that the server has forgotten what came since.
+pub(crate) fn expired() -> Value {
+    json!({ "type": "ERROR", "object": { "kind": "Status", "code": 410, "reason": "Expired", "message": "too old" } })
 }
 
 /// The server.
@@ -73,20 +96,28 @@ fn answer(stream: TcpStream, behaviour: &Mutex<Behaviour>) -> std::io::Result<()
             let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": "Refused", "message": "go away" });
             respond(&mut stream, code, &status.to_string())?;
         }
-        Behaviour::Serves { events, .. } if request.contains("watch=") => {
-            // A moment, so that one watch does not follow another without end.
-            thread::sleep(Duration::from_millis(100));
-            let lines: String = events.iter().map(|event| format!("{event}\n")).collect();
-            respond(&mut stream, 200, &lines)?;
-        }
-        Behaviour::Serves { version, nodes, .. } if request.starts_with("GET") => {
-            let list = json!({ "kind": "NodeList", "apiVersion": "v1", "metadata": { "resourceVersion": version }, "items": nodes });
-            respond(&mut stream, 200, &list.to_string())?;
-        }
-        // Whatever is written is taken, and forgotten.
-        Behaviour::Serves { nodes, .. } => respond(&mut stream, 200, &nodes.first().cloned().unwrap_or_default().to_string())?,
+        Behaviour::Serves(collections) => serve(&mut stream, &request, collections)?,
     }
     Ok(())
+}
+
+fn serve(stream: &mut TcpStream, request: &str, collections: Vec<Collection>) -> std::io::Result<()> {
+    let path = request.split([' ', '?']).nth(1).unwrap_or_default();
+    let asked = collections.iter().find(|collection| path.rsplit('/').next() == Some(collection.name));
+    let Collection { version, items, events, .. } = asked.cloned().unwrap_or(Collection { version: "1", ..Collection::default() });
+    if request.contains("watch=") {
+        // A moment, so that one watch does not follow another without end.
+        thread::sleep(Duration::from_millis(100));
+        let lines: String = events.iter().map(|event| format!("{event}\n")).collect();
+        return respond(stream, 200, &lines);
+    }
+    if request.starts_with("GET") {
+        let list = json!({ "kind": "List", "apiVersion": "v1", "metadata": { "resourceVersion": version }, "items": items });
+        return respond(stream, 200, &list.to_string());
+    }
+    // Whatever is written is taken, and forgotten.
+    let first = collections.first().and_then(|collection| collection.items.first()).cloned();
+    respond(stream, 200, &first.unwrap_or_default().to_string())
 }
 
 fn respond(stream: &mut TcpStream, code: u16, body: &str) -> std::io::Result<()> {
