@@ -35,6 +35,7 @@ const STEPS: &[Step] = &[
     Step { name: "interop cni", run: || interop::run("cni") },
     Step { name: "interop runtime", run: || interop::run("runtime") },
     Step { name: "interop kubernetes", run: || interop::run("kubernetes") },
+    Step { name: "interop windows-agents", run: || interop::run("windows-agents") },
 ];
 
 /// Runs all steps.
@@ -93,7 +94,7 @@ fn table(done: &[(Duration, bool)]) -> String {
             Some((took, false)) => (clock(*took), "FAILED"),
             None => (String::new(), "not run"),
         };
-        format!("{:<20} {time:>8}  {word}", step.name)
+        format!("{:<22} {time:>8}  {word}", step.name)
     };
     STEPS.iter().enumerate().map(row).collect::<Vec<_>>().join("\n")
 }
@@ -111,9 +112,9 @@ mod tests {
     fn the_table_says_what_was_not_reached() {
         let table = table(&[(Duration::from_secs(61), true), (Duration::from_secs(2), false)]);
         let lines: Vec<&str> = table.lines().collect();
-        assert_eq!(lines[0], "test                     1:01  passed");
-        assert_eq!(lines[1], "format                   0:02  FAILED");
-        assert_eq!(lines[2], "clippy                         not run");
+        assert_eq!(lines[0], "test                       1:01  passed");
+        assert_eq!(lines[1], "format                     0:02  FAILED");
+        assert_eq!(lines[2], "clippy                           not run");
         assert_eq!(lines.len(), STEPS.len());
     }
 }

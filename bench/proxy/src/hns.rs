@@ -14,6 +14,8 @@ use hcn::load_balancer::LoadBalancer;
 use hcn::{Hcn, HcnExt, Kind};
 use serde_json::json;
 
+use crate::subject::Process;
+
 /// The network that pods would be on.
 pub(crate) const NETWORK: &str = "bench";
 
@@ -71,6 +73,13 @@ impl Hns {
         File::create(self.directory.join(name)).map_err(|error| format!("no log: {error}"))
     }
 
+    /// What the proxy has logged last.
+    fn last_words(&self) -> String {
+        let log = fs::read_to_string(self.directory.join("kube-proxy.log")).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(20)..].join("\n")
+    }
+
     pub(crate) fn load_balancers(&self) -> Result<usize, String> {
         self.client.enumerate(Kind::LoadBalancer, "{}").map(|ids| ids.len()).map_err(|error| error.to_string())
     }
@@ -94,12 +103,13 @@ impl Hns {
         Ok(wanted.iter().all(|(address, backends)| reached.get(address) == Some(backends)))
     }
 
-    /// Waits until something is so.
-    pub(crate) fn wait(&self, is: impl Fn(&Self) -> Result<bool, String>, limit: Duration) -> Result<(), String> {
+    /// Waits until a proxy has made something so.
+    pub(crate) fn wait(&self, proxy: &mut Process, is: impl Fn(&Self) -> Result<bool, String>, limit: Duration) -> Result<(), String> {
         let begin = Instant::now();
         while !is(self)? {
+            proxy.check().map_err(|error| format!("{error}; it said:\n{}", self.last_words()))?;
             if begin.elapsed() > limit {
-                return Err(format!("it took longer than {limit:?}; see {}", self.directory.display()));
+                return Err(format!("it took longer than {limit:?}; it said:\n{}", self.last_words()));
             }
             thread::sleep(Duration::from_millis(10));
         }

@@ -86,17 +86,17 @@ async fn measure(options: &Options, content: &mut Content, subject: &Subject, di
     // Without the relay first: that is how long it takes.
     let hns = Hns::start(&options.transom, &directory.join(format!("{name}-time")))?;
     let begin = Instant::now();
-    let process = subject.start(&options.transom, content.kubeconfig(), &hns, None)?;
-    hns.wait(|hns| Ok(hns.load_balancers()? >= content.frontends()), PATIENCE)?;
+    let mut process = subject.start(&options.transom, content.kubeconfig(), &hns, None)?;
+    hns.wait(&mut process, |hns| Ok(hns.load_balancers()? >= content.frontends()), PATIENCE)?;
     let cold = begin.elapsed();
     println!("{name}: cold start: {cold:?}");
     let wanted = content.wanted();
-    hns.wait(|hns| hns.reaches(&wanted), PATIENCE)?;
+    hns.wait(&mut process, |hns| hns.reaches(&wanted), PATIENCE)?;
     drop((process, hns));
     let hns = Hns::start(&options.transom, &directory.join(format!("{name}-calls")))?;
     let relay = relay::Relay::start(hns.port()?)?;
-    let process = subject.start(&options.transom, content.kubeconfig(), &hns, Some(relay.port()))?;
-    hns.wait(|hns| Ok(hns.load_balancers()? >= content.frontends()), PATIENCE)?;
+    let mut process = subject.start(&options.transom, content.kubeconfig(), &hns, Some(relay.port()))?;
+    hns.wait(&mut process, |hns| Ok(hns.load_balancers()? >= content.frontends()), PATIENCE)?;
     // What comes after the first sync belongs to it.
     tokio::time::sleep(Duration::from_secs(5)).await;
     let cold_calls = relay.calls();
@@ -104,7 +104,7 @@ async fn measure(options: &Options, content: &mut Content, subject: &Subject, di
     let begin = Instant::now();
     content.change(options.changes).await?;
     let wanted = content.wanted();
-    hns.wait(|hns| hns.reaches(&wanted), PATIENCE)?;
+    hns.wait(&mut process, |hns| hns.reaches(&wanted), PATIENCE)?;
     let changed = begin.elapsed();
     tokio::time::sleep(Duration::from_secs(5)).await;
     let calls = relay.calls() - cold_calls;

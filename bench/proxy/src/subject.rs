@@ -1,6 +1,7 @@
 //! The two proxies.
 
 use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -24,6 +25,17 @@ pub(crate) enum Subject {
 
 /// A proxy under way. Dropping it ends it.
 pub(crate) struct Process(Child);
+
+impl Process {
+    /// Fails if it has ended, which nobody asked for.
+    pub(crate) fn check(&mut self) -> Result<(), String> {
+        match self.0.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => Err(format!("the proxy has ended: {status}")),
+            Err(error) => Err(format!("the proxy cannot be asked for: {error}")),
+        }
+    }
+}
 
 impl Drop for Process {
     fn drop(&mut self) {
@@ -52,11 +64,18 @@ impl Subject {
             Self::Original { .. } => format!("Z:{}", kubeconfig.display()).replace('/', r"\"),
         };
         command.args(["--kubeconfig", &kubeconfig, "--network-name", NETWORK, "--hostname-override", NODE, "--bind-address", "192.0.2.10"]);
-        command.args(["--healthz-bind-address", "127.0.0.1:0", "--metrics-bind-address", "127.0.0.1:0"]);
+        // The original takes no port that is still to be chosen.
+        command.args(["--healthz-bind-address", &free_address()?, "--metrics-bind-address", &free_address()?]);
         let output = log.try_clone().map_err(|error| format!("no log: {error}"))?;
         command.stdin(Stdio::null()).stdout(output).stderr(log);
         command.spawn().map(Process).map_err(|error| format!("cannot start {}: {error}", self.name()))
     }
+}
+
+/// An address of this machine that nobody listens at.
+fn free_address() -> Result<String, String> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| format!("no port: {error}"))?;
+    listener.local_addr().map(|address| address.to_string()).map_err(|error| format!("no port: {error}"))
 }
 
 fn ours(transom: &Path, hns: &Hns, relay: Option<u16>) -> Command {
