@@ -13,9 +13,10 @@ pub(crate) fn run(name: &str, arguments: &[String]) -> Result<(), String> {
         "api" => api::run(arguments),
         "hns" => hns(arguments),
         "cni" => cni(arguments),
+        "lab" => lab(arguments),
         "proxy" => proxy::run(arguments),
         "vswitch" => vswitch::run(arguments),
-        _ => Err(format!("there is no benchmark {name:?}; there are: api, cni, hns, proxy, vswitch")),
+        _ => Err(format!("there is no benchmark {name:?}; there are: api, cni, hns, lab, proxy, vswitch")),
     }
 }
 
@@ -24,6 +25,14 @@ fn hns(arguments: &[String]) -> Result<(), String> {
     shell::run(shell::cargo().args(["build", "--release", "--package", "transom", "--package", "hns-bench"]))?;
     let release = dist::target_directory()?.join("release");
     let mut command = shell::program(release.join("hns-bench"));
+    shell::run(command.arg("--transom").arg(release.join("transom")).args(arguments))
+}
+
+/// Measures labs of growing size.
+fn lab(arguments: &[String]) -> Result<(), String> {
+    shell::run(shell::cargo().args(["build", "--release", "--package", "transom", "--package", "lab-bench"]))?;
+    let release = dist::target_directory()?.join("release");
+    let mut command = shell::program(release.join("lab-bench"));
     shell::run(command.arg("--transom").arg(release.join("transom")).args(arguments))
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{dist, interop, shell, test, tidy};
+use crate::{dist, interop, labs, shell, test, tidy};
 
 /// One thing that must hold.
 struct Step {
@@ -29,6 +29,7 @@ const STEPS: &[Step] = &[
     Step { name: "shellcheck", run: || shell::run(shell::program("shellcheck").arg(".ci/run")) },
     Step { name: "crash test", run: crash_test },
     Step { name: "chaos", run: chaos },
+    Step { name: "labs", run: labs::run },
     Step { name: "dist", run: dist::run },
     Step { name: "interop hcsshim", run: || interop::run("hcsshim") },
     Step { name: "interop wine", run: || interop::run("wine") },

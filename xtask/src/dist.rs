@@ -26,15 +26,24 @@ pub(crate) fn run() -> Result<(), String> {
 
 /// Builds the Windows files into `dist/windows`. Costs little if they are up to date.
 pub(crate) fn build() -> Result<(), String> {
+    build_some(&["transom", "computenetwork", "vmcompute"], &FILES)
+}
+
+/// Builds the DLLs among them alone, for programs of others.
+pub(crate) fn build_dlls() -> Result<(), String> {
+    build_some(&["computenetwork", "vmcompute"], &dlls().collect::<Vec<_>>())
+}
+
+fn build_some(packages: &[&str], files: &[&str]) -> Result<(), String> {
     check_tools()?;
     let build = ["build", "--release", "--target", TARGET];
-    shell::run(shell::cargo().args(build).args(["-p", "transom", "-p", "computenetwork", "-p", "vmcompute"]))?;
+    shell::run(shell::cargo().args(build).args(packages.iter().flat_map(|package| ["-p", package])))?;
     // Without the standard library there is nobody to unwind a panic, and cargo knows no such setting for a single package.
     shell::run(shell::cargo().args(build).args(["-p", "bcryptprimitives", "--config", "profile.release.panic='abort'"]))?;
     let built = target_directory()?.join(TARGET).join("release");
     let into = directory();
     fs::create_dir_all(&into).map_err(|error| format!("cannot make {}: {error}", into.display()))?;
-    for file in FILES {
+    for file in files {
         let (from, to) = (built.join(file), into.join(file));
         fs::copy(&from, &to).map_err(|error| format!("cannot copy {} to {}: {error}", from.display(), to.display()))?;
     }

@@ -7,6 +7,7 @@
 mod cni;
 mod hnsd;
 pub(crate) mod kubernetes;
+mod lab;
 mod limited;
 mod runtime;
 mod service;
@@ -28,7 +29,8 @@ const SHORT: Duration = Duration::from_secs(120);
 /// All tests of a peer together.
 const LONG: Duration = Duration::from_secs(900);
 
-/// Runs one peer: `hcsshim`, `wine`, `cni`, `runtime`, `kubernetes`, of the last the `agents` alone, or `windows-agents`.
+/// Runs one peer: `hcsshim`, `wine`, `cni`, `runtime`, `kubernetes`, of the last the `agents` or the labs (`joined`) alone, `windows-agents`, or
+/// of the last the `lab` alone.
 pub(crate) fn run(peer: &str) -> Result<(), String> {
     match peer {
         "hcsshim" => hcsshim(),
@@ -37,8 +39,12 @@ pub(crate) fn run(peer: &str) -> Result<(), String> {
         "runtime" => runtime::run(),
         "kubernetes" => kubernetes::run(),
         "agents" => kubernetes::agents(),
+        "joined" => kubernetes::labs(),
         "windows-agents" => windows_agents::run(),
-        other => Err(format!("there is no peer {other:?}; there are hcsshim, wine, cni, runtime, kubernetes, agents and windows-agents")),
+        "lab" => lab::run(),
+        other => Err(format!(
+            "there is no peer {other:?}; there are hcsshim, wine, cni, runtime, kubernetes, agents, joined, windows-agents and lab"
+        )),
     }
 }
 
@@ -54,6 +60,17 @@ impl Ground {
     fn prepare() -> Result<Self, String> {
         step("build the Windows files");
         dist::build()?;
+        Self::prepare_wine()
+    }
+
+    /// Without programs of ours for Windows: for those of others the DLLs will do.
+    fn prepare_for_others() -> Result<Self, String> {
+        step("build the DLLs");
+        dist::build_dlls()?;
+        Self::prepare_wine()
+    }
+
+    fn prepare_wine() -> Result<Self, String> {
         step("build hnsd");
         shell::run(shell::cargo().args(["build", "-p", "transom"]))?;
         let ground = Self::prepared()?;

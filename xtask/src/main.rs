@@ -4,6 +4,7 @@ mod bench;
 mod ci;
 mod dist;
 mod interop;
+mod labs;
 mod schema;
 mod shell;
 mod test;
@@ -38,11 +39,16 @@ enum Command {
         #[arg(long)]
         graph: bool,
     },
+    /// Run the example labs as every build of Windows, and kill them at random.
+    Labs {
+        /// One example only, and no kills.
+        example: Option<String>,
+    },
     /// Build the Windows files into dist/.
     Dist,
     /// Run somebody else's programs against us.
     Interop {
-        /// Which: hcsshim, wine, cni, runtime, kubernetes, agents or windows-agents.
+        /// Which: hcsshim, wine, cni, runtime, kubernetes, agents, joined, windows-agents or lab.
         peer: String,
     },
     /// Read the tables of Kubernetes' types anew from these types; needs Go.
@@ -67,6 +73,8 @@ fn main() -> ExitCode {
         Command::Ci => ci::run(),
         Command::Tidy { graph: true } => tidy::graph(),
         Command::Tidy { graph: false } => tidy::run(),
+        Command::Labs { example: None } => labs::run(),
+        Command::Labs { example: Some(example) } => labs::run_one(&example),
         Command::Dist => dist::run(),
         Command::Interop { peer } => interop::run(&peer),
         Command::Schema { check } => schema::run(check),

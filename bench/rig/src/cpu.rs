@@ -54,8 +54,12 @@ pub fn pin(cpu: Option<usize>) -> Result<(), String> {
 /// Processor time that processes have used, in seconds, user and system together.
 pub fn used(processes: &[u32]) -> f64 {
     let ticks: u64 = processes.iter().filter_map(|process| ticks(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)).sum();
-    let per_second = sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100);
-    ticks as f64 / per_second as f64
+    ticks as f64 / ticks_per_second()
+}
+
+/// What the kernel counts processor time in.
+pub fn ticks_per_second() -> f64 {
+    sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100) as f64
 }
 
 /// The 14th and 15th field of `/proc/PID/stat`. The second is a name in parentheses, which may itself hold blanks.

@@ -39,6 +39,22 @@ pub(crate) struct Global {
 /// The nouns.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Labs: mixed clusters of Windows and Linux nodes on this machine
+    #[cfg(target_os = "linux")]
+    #[command(aliases = ["labs"], after_help = crate::command::lab::EXAMPLES)]
+    Lab {
+        /// The verb.
+        #[command(subcommand)]
+        verb: crate::command::lab::LabVerb,
+    },
+    /// Containers of a lab's Windows nodes
+    #[cfg(target_os = "linux")]
+    #[command(aliases = ["containers"])]
+    Container {
+        /// The verb.
+        #[command(subcommand)]
+        verb: crate::command::lab::ContainerVerb,
+    },
     /// Networks: a virtual switch with subnets, an address pool and policies
     #[command(visible_aliases = ["net"], aliases = ["networks", "nets"], after_help = NETWORK_EXAMPLES)]
     Network {
@@ -117,6 +133,10 @@ pub(crate) enum Command {
     Vswitchd(crate::command::vswitchd::VswitchdArgs),
     /// Run kube-proxy: Services of the cluster become load balancers of HNS
     KubeProxy(Box<crate::command::kube_proxy::KubeProxyArgs>),
+    /// Run dns: the names of the cluster, and all others from servers outside
+    Dns(Box<crate::command::dns::DnsArgs>),
+    /// Ask for a name as a pod on a Windows node does, step by step, and see what Linux would have answered
+    Resolve(Box<crate::command::resolve::ResolveArgs>),
     /// Run a stand-in for the fabric that L2Tunnel networks talk to
     #[cfg(unix)]
     Fabric(crate::command::fabric::FabricArgs),
@@ -128,6 +148,15 @@ pub(crate) enum Command {
         /// The verb.
         #[command(subcommand)]
         verb: crate::command::vfp::VfpVerb,
+    },
+    /// Run the built-in server of pods: tells who called it, sends back what it gets
+    Netexec(crate::command::netexec::NetexecArgs),
+    /// Stand in for Kubernetes' test image
+    #[command(hide = true)]
+    Agnhost {
+        /// What the image is asked for.
+        #[command(subcommand)]
+        verb: crate::command::netexec::AgnhostVerb,
     },
     /// Versions of this program and of the service it talks to
     Version,

@@ -4,6 +4,9 @@ pub(crate) mod agent;
 #[cfg(unix)]
 pub(crate) mod api;
 pub(crate) mod cni;
+#[cfg(target_os = "linux")]
+pub(crate) mod container;
+pub(crate) mod dns;
 pub(crate) mod endpoint;
 #[cfg(unix)]
 pub(crate) mod fabric;
@@ -12,13 +15,17 @@ pub(crate) mod flanneld;
 pub(crate) mod hnsd;
 pub(crate) mod hnsdiag;
 pub(crate) mod kube_proxy;
+#[cfg(target_os = "linux")]
+pub(crate) mod lab;
 pub(crate) mod load_balancer;
 mod log;
 pub(crate) mod namespace;
+pub(crate) mod netexec;
 pub(crate) mod network;
 pub(crate) mod object;
 pub(crate) mod policy;
 pub(crate) mod profile;
+pub(crate) mod resolve;
 pub(crate) mod route;
 pub(crate) mod version;
 #[cfg(unix)]
@@ -77,11 +84,19 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         #[cfg(unix)]
         Command::Vswitchd(args) => vswitchd::run(args),
         Command::KubeProxy(args) => kube_proxy::run(*args, global),
+        Command::Dns(args) => dns::run(*args),
+        Command::Resolve(args) => resolve::run(&Output::new(global.output), &args),
         #[cfg(unix)]
         Command::Fabric(args) => fabric::run(&args),
         Command::Flanneld(args) => flanneld::run(*args, global),
+        #[cfg(target_os = "linux")]
+        Command::Lab { verb } => lab::run(&Output::new(global.output), verb),
+        #[cfg(target_os = "linux")]
+        Command::Container { verb: lab::ContainerVerb::Registry(args) } => lab::registry(&Output::new(global.output), &args),
         #[cfg(unix)]
         Command::Vfp { verb } => vfp::run(&Output::new(global.output), verb),
+        Command::Netexec(args) => netexec::serve(args),
+        Command::Agnhost { verb } => netexec::run(verb),
         Command::Version => version::run(&global),
         Command::Completion { shell } => completion(&Output::new(global.output), shell),
     }

@@ -5,6 +5,7 @@
 //! for each container before anything else happens, so that DEL needs nothing but that file. Different from the reference:
 //!
 //! * `subnet.env` may have IPv6 beside IPv4, or alone: the delegate's host-local then gets `ranges`, one set a family.
+//! * What the configuration says under `ipam` is passed on, as on Linux.
 //! * CHECK, GC and STATUS do something.
 //! * An ADD that fails for a container that was not there before is undone.
 //! * A file whose content is lost is an error that names it, and no obstacle to DEL.
@@ -157,7 +158,8 @@ impl Delegate {
         // The opposite of Linux, where flanneld itself translates what leaves the cluster.
         document.insert("ipMasq".to_owned(), env.ip_masq.into());
         document.insert("ipMasqNetwork".to_owned(), env.all_networks().next().map(|network| network.to_string()).into());
-        document.insert("ipam".to_owned(), ipam(&env));
+        let more = root.object("ipam")?.map(|ipam| ipam.map().clone()).unwrap_or_default();
+        document.insert("ipam".to_owned(), ipam(&env, more));
         Ok(Self { plugin, document })
     }
 
@@ -173,16 +175,19 @@ fn print(document: Map<String, Value>) -> String {
     print::compact(&value)
 }
 
-/// The reference writes `subnet`, and knows IPv4 only.
-fn ipam(env: &SubnetEnv) -> Value {
+/// The reference writes `subnet`, and knows IPv4 only. What the configuration says under `ipam`, such as `dataDir`, is said to the delegate's
+/// too, as the reference does on Linux.
+fn ipam(env: &SubnetEnv, mut ipam: Map<String, Value>) -> Value {
+    ipam.entry("type").or_insert_with(|| "host-local".into());
     let range = |subnet: IpNet| json!([{"subnet": subnet.to_string()}]);
     match (env.subnet, env.ipv6_subnet) {
-        (Some(subnet), None) => json!({"type": "host-local", "subnet": subnet.to_string()}),
+        (Some(subnet), None) => ipam.insert("subnet".to_owned(), subnet.to_string().into()),
         (subnet, ipv6_subnet) => {
             let ranges: Vec<Value> = subnet.into_iter().chain(ipv6_subnet).map(range).collect();
-            json!({"type": "host-local", "ranges": ranges})
+            ipam.insert("ranges".to_owned(), ranges.into())
         }
-    }
+    };
+    Value::Object(ipam)
 }
 
 fn check(delegate: &Map<String, Value>) -> Result<()> {

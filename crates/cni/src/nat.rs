@@ -21,6 +21,9 @@ use crate::result::{AddResult, Dns};
 /// The priority of the rules that let mapped ports in.
 const ACL_PRIORITY: u16 = 1000;
 
+/// The networks, made by somebody else, whose endpoints may have two addresses. The reference knows the first.
+const DUAL_STACK: [NetworkType; 2] = [NetworkType::L2Bridge, NetworkType::Transparent];
+
 /// Which of the three plugins it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
@@ -93,7 +96,7 @@ impl Flags {
 impl Mode for Nat {
     fn network(&self, hcn: &dyn Hcn, call: &Call<'_>) -> Result<Network> {
         match Flags::read(call)?.dual_stack {
-            true => network::require(hcn, call.config.name(), &[NetworkType::L2Bridge]),
+            true => network::require(hcn, call.config.name(), &DUAL_STACK),
             false => network::find(hcn, call.config.name())?.ok_or_else(|| {
                 Error::invalid_network_config(format!("name: HNS has no network {:?}", call.config.name()))
                     .details("the first ADD makes it; who deleted it since?")

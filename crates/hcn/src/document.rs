@@ -3,7 +3,7 @@
 //! Real clients are Go and PowerShell programs, and HNS itself is lenient in particular ways, so plain
 //! derived deserialization is not enough: keys match without regard to case (an exact match wins), `null`
 //! means absent, unknown keys survive, default values are omitted on output, and an error names the field
-//! it is about. [`document!`] declares a struct once and gives it all of that.
+//! it is about. [`document!`](crate::document!) declares a struct once and gives it all of that.
 
 use serde_json::{Map, Value};
 
@@ -75,7 +75,9 @@ pub fn parse_value(text: &str) -> Result<Value> {
     })
 }
 
-pub(crate) fn object(value: Value, at: &Path<'_>) -> Result<Map<String, Value>> {
+/// Takes a value as an object. For [`document!`](crate::document!).
+#[doc(hidden)]
+pub fn object(value: Value, at: &Path<'_>) -> Result<Map<String, Value>> {
     match value {
         Value::Object(map) => Ok(map),
         other => Err(wrong_type(at, "an object", &other)),
@@ -83,7 +85,8 @@ pub(crate) fn object(value: Value, at: &Path<'_>) -> Result<Map<String, Value>> 
 }
 
 /// Takes the value of a property out of an object: the exact spelling if it is there, else any spelling.
-pub(crate) fn take(map: &mut Map<String, Value>, names: &[&str]) -> Option<Value> {
+#[doc(hidden)]
+pub fn take(map: &mut Map<String, Value>, names: &[&str]) -> Option<Value> {
     if map.is_empty() {
         return None;
     }
@@ -103,7 +106,9 @@ pub(crate) fn take(map: &mut Map<String, Value>, names: &[&str]) -> Option<Value
     exact.or(found).filter(|value| !value.is_null())
 }
 
-pub(crate) fn wrong_type(at: &Path<'_>, expected: &str, found: &Value) -> Error {
+/// The error for a value of the wrong type. For the macros.
+#[doc(hidden)]
+pub fn wrong_type(at: &Path<'_>, expected: &str, found: &Value) -> Error {
     let found = match found {
         Value::Null => "null".to_owned(),
         Value::Bool(_) => "true or false".to_owned(),
@@ -284,6 +289,7 @@ pub fn not_a_guid(text: &str) -> Error {
 ///
 /// `"Name" | "Alias" field: Type` reads any of the names and prints the first; `=> always` prints the field even
 /// when it has its default value. The struct gets one more field, `extra`, for what it does not know.
+#[macro_export]
 macro_rules! document {
     (
         $(#[$meta:meta])*
@@ -317,7 +323,7 @@ macro_rules! document {
 
             fn write(&self) -> serde_json::Value {
                 let mut map = serde_json::Map::new();
-                $( if document!(@always $($always)?) || !$crate::document::Field::is_absent(&self.$field) {
+                $( if $crate::document!(@always $($always)?) || !$crate::document::Field::is_absent(&self.$field) {
                     map.insert($key.to_owned(), $crate::document::Field::write(&self.$field));
                 } )*
                 for (key, value) in &self.extra {

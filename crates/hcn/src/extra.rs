@@ -20,7 +20,8 @@ impl Extra {
     }
 
     /// Gives back the room of fields that are no longer there.
-    pub(crate) fn shrink(&mut self) {
+    #[doc(hidden)]
+    pub fn shrink(&mut self) {
         if self.is_empty() {
             self.0 = None;
         }

@@ -14,7 +14,7 @@
 //! * [`api`]: the trait [`Hcn`]; [`client`]: its implementation over hnsd's socket.
 
 #[macro_use]
-mod document;
+pub mod document;
 #[macro_use]
 mod open_enum;
 #[macro_use]

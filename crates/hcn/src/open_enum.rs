@@ -3,6 +3,7 @@
 /// Declares an enum that reads a name (in any case) or a number and keeps what it does not know.
 ///
 /// `text` enums print their name, `number` enums their number: HNS is particular about which field is which.
+#[macro_export]
 macro_rules! open_enum {
     (
         $(#[$meta:meta])*
@@ -91,7 +92,7 @@ macro_rules! open_enum {
             }
 
             fn write(&self) -> serde_json::Value {
-                open_enum!(@write $form self)
+                $crate::open_enum!(@write $form self)
             }
 
             fn is_absent(&self) -> bool {

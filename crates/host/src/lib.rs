@@ -5,6 +5,8 @@
 #[cfg(unix)]
 pub mod adapter;
 pub mod clock;
+#[cfg(target_os = "linux")]
+pub mod container;
 #[cfg(any(unix, windows))]
 pub mod interface;
 #[cfg(unix)]
@@ -31,6 +33,8 @@ pub mod same_file;
 pub mod socket;
 #[cfg(target_os = "linux")]
 pub mod sysctl;
+#[cfg(unix)]
+pub mod termination;
 #[cfg(target_os = "linux")]
 pub mod uplink;
 #[cfg(target_os = "linux")]

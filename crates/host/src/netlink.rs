@@ -1,4 +1,4 @@
-//! Links, addresses, routes and neighbours of one network namespace, over rtnetlink.
+//! Links, addresses, routes, rules and neighbours of one network namespace, over rtnetlink.
 //!
 //! Each operation is one request and its answer; nothing is remembered between them. The socket belongs to the namespace of the
 //! thread that opened it, for good, so that one process can hold a [`Netlink`] for each namespace it cares for.
@@ -10,6 +10,7 @@ mod link;
 mod monitor;
 mod neighbour;
 mod route;
+mod rule;
 
 use std::cell::Cell;
 use std::io;

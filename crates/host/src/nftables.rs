@@ -1,15 +1,18 @@
 //! The little of nf_tables that a node needs, spoken to the kernel directly.
 //!
-//! Every table here but one ([`Outbound`]) is *owned*: it lives as long as the socket it was made by. When the process ends, in whatever way, the kernel
+//! Every table here but those of [`Outbound`] and [`services`] is *owned*: it lives as long as the socket it was made by. When the process ends, in whatever way, the kernel
 //! removes the table and with it all that it did to packets. That needs Linux 5.12.
 
 mod attribute;
 mod batch;
+pub mod conversations;
 mod error;
 mod expression;
 mod ingress;
 mod interception;
 mod outbound;
+pub mod services;
+mod set;
 mod table;
 mod translation;
 

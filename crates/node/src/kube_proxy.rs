@@ -1,12 +1,19 @@
-//! kube-proxy: the proxier between an API server and an HNS, with its health and its metrics.
+//! kube-proxy: between an API server and an HNS or the kernel, with its health and its metrics.
 
 mod attended;
+#[cfg(target_os = "linux")]
+mod datagrams;
 mod event;
 mod health;
 mod health_check;
 mod hns;
+#[cfg(target_os = "linux")]
+mod kernel;
 mod metrics;
 mod mirrors;
+#[cfg(not(target_os = "linux"))]
+mod no_kernel;
+mod plane;
 mod worker;
 
 use std::fmt;
@@ -14,25 +21,30 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use ::hcn::Hcn;
 use cluster::connect::{ConnectError, Source, connect};
 pub use proxy::config;
 use proxy::config::{ConfigError, Configuration};
+use proxy::desired::Setting;
 use tokio::net::TcpListener;
+use tokio::sync::mpsc;
 
 use attended::Attended;
 use event::Recorder;
 use health::Health;
 use metrics::Metrics;
 use mirrors::Mirrors;
-use worker::Worker;
+#[cfg(not(target_os = "linux"))]
+use no_kernel as kernel;
+use plane::Hns;
+pub use plane::Target;
+use worker::{Below, Worker};
 
 /// How kube-proxy is run.
 pub struct Options {
     /// Its configuration.
     pub configuration: Configuration,
-    /// The HNS it drives.
-    pub hcn: Arc<dyn Hcn>,
+    /// What it drives.
+    pub target: Target,
 }
 
 /// Why kube-proxy stopped.
@@ -44,6 +56,8 @@ pub enum Error {
     Connect(ConnectError),
     /// The operating system refused something.
     Io(String, std::io::Error),
+    /// The kernel keeps what should go.
+    CleanUp(String),
 }
 
 impl fmt::Display for Error {
@@ -52,6 +66,7 @@ impl fmt::Display for Error {
             Self::Configuration(error) => error.fmt(f),
             Self::Connect(error) => error.fmt(f),
             Self::Io(doing, error) => write!(f, "could not {doing}: {error}"),
+            Self::CleanUp(cause) => f.write_str(cause),
         }
     }
 }
@@ -60,7 +75,11 @@ impl std::error::Error for Error {}
 
 /// Runs kube-proxy until it is told to stop.
 pub fn run(options: Options) -> Result<(), Error> {
-    options.configuration.check().map_err(Error::Configuration)?;
+    let checked = match options.target {
+        Target::Hns(_) => options.configuration.check(),
+        Target::Kernel => options.configuration.check_for_kernel(),
+    };
+    checked.map_err(Error::Configuration)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Error::Io("start the runtime".into(), error))?;
     let outcome = runtime.block_on(serve(options));
@@ -69,8 +88,17 @@ pub fn run(options: Options) -> Result<(), Error> {
     outcome
 }
 
+/// Takes away what a kube-proxy on the kernel has left.
+pub fn clean_up() -> Result<(), Error> {
+    kernel::clean_up().map_err(Error::CleanUp)
+}
+
 async fn serve(options: Options) -> Result<(), Error> {
-    let Options { configuration, hcn } = options;
+    let Options { configuration, target } = options;
+    let mode = match target {
+        Target::Hns(_) => "kernelspace",
+        Target::Kernel => "nftables",
+    };
     let stop = crate::manager::stop_signal().map_err(|error| Error::Io("listen to signals".into(), error))?;
     let source = match configuration.kubeconfig() {
         Some(path) => Source::File { path, context: None },
@@ -88,18 +116,47 @@ async fn serve(options: Options) -> Result<(), Error> {
         tokio::spawn(health::serve(listener, health.clone()));
     }
     if let Some(listener) = told {
-        tokio::spawn(metrics::serve(listener, metrics.clone(), health.clone(), configuration.clone()));
+        tokio::spawn(metrics::serve(listener, metrics.clone(), health.clone(), configuration.clone(), mode));
     }
     let recorder = Recorder::start(client.clone(), node_name.clone());
     recorder.node("Normal", "Starting", "");
     let mirrors = Mirrors::start(&client, &node_name);
-    let news = hns::follow(hcn.clone());
-    let worker = Worker::new(configuration, Attended::new(hcn), mirrors, health, metrics, recorder).map_err(Error::Configuration)?;
+    // The kernel says nothing of itself, and nobody hangs up.
+    let (_silent, silence) = mpsc::unbounded_channel();
+    let (below, news) = match target {
+        Target::Hns(hcn) => {
+            let news = hns::follow(hcn.clone());
+            (on_hns(&configuration, Arc::new(Attended::new(hcn))).map_err(Error::Configuration)?, news)
+        }
+        Target::Kernel => (on_kernel(), silence),
+    };
+    let worker = Worker::new(configuration, below, mirrors, health, metrics, recorder).map_err(Error::Configuration)?;
     tokio::select! {
         () = worker.run(news) => {}
-        () = stop => tracing::info!("stopping; load balancers stay as they are"),
+        () = stop => tracing::info!("stopping; what is there stays as it is"),
     }
     Ok(())
+}
+
+/// Services by HNS.
+fn on_hns(configuration: &Configuration, hcn: Arc<Attended>) -> Result<Below, ConfigError> {
+    let winkernel = &configuration.winkernel;
+    let setting = Setting {
+        network: configuration.network_name()?,
+        source_vips: configuration.source_vips()?,
+        dsr: winkernel.enable_dsr,
+        health_check_endpoint: winkernel.forward_health_check_vip.then(|| winkernel.root_hns_endpoint_name.clone()),
+        ..Setting::default()
+    };
+    let driven = hcn.clone();
+    let make = Box::new(move |setting| Box::new(Hns::new(driven.clone(), setting)) as Box<dyn plane::Plane>);
+    Ok(Below { make, hcn: Some(hcn), setting })
+}
+
+/// Services by the kernel.
+fn on_kernel() -> Below {
+    kernel::look_at_settings();
+    Below { make: Box::new(|setting| Box::new(kernel::Kernel::new(setting))), hcn: None, setting: Setting::default() }
 }
 
 /// The node's name: the one that is configured, or the machine's, as Kubernetes spells them.

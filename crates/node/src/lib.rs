@@ -2,6 +2,7 @@
 
 #[cfg(unix)]
 pub mod api;
+pub mod dns;
 #[cfg(unix)]
 pub mod fabric;
 #[cfg(any(target_os = "linux", windows))]

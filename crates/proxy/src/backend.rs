@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
 
 use crate::family::Family;
+use crate::programming::Trigger;
 use crate::service::{PortKey, Protocol, ServiceName};
 
 /// The label by which a slice says whose it is.
@@ -38,32 +39,51 @@ pub struct Backend {
 /// The backends of every port, in the order of their addresses.
 pub type Backends = BTreeMap<PortKey, Vec<Backend>>;
 
-/// Reads slices as the node of this name.
-pub fn read<'a>(
-    slices: impl IntoIterator<Item = &'a EndpointSlice>,
-    node: &str,
-    complain: &mut dyn FnMut(&ServiceName, String),
-) -> Backends {
-    let mut found: BTreeMap<PortKey, BTreeMap<(IpAddr, u16), Backend>> = BTreeMap::new();
-    for slice in slices {
-        let Some((service, family)) = belongs_to(slice) else { continue };
+/// What an EndpointSlice offers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SeenSlice {
+    /// Its backends, by the port they serve; none if it is not for a proxy.
+    pub offers: Vec<(PortKey, Vec<Backend>)>,
+    /// What it says wrongly, and is left out.
+    pub complaints: Vec<(ServiceName, String)>,
+    /// When that happened which it was written for, if it says so.
+    pub trigger: Option<Trigger>,
+}
+
+impl SeenSlice {
+    /// Reads a slice as the node of this name.
+    pub fn read(slice: &EndpointSlice, node: &str) -> Self {
+        let mut seen = Self { trigger: Trigger::read(slice), ..Self::default() };
+        let Some((service, family)) = belongs_to(slice) else { return seen };
         for port in slice.ports.iter().flatten() {
             let Some((name, protocol, number)) = read_port(port) else { continue };
             let key = PortKey { service: service.clone(), family, name: name.to_owned(), protocol };
-            let backends = found.entry(key).or_default();
+            let mut backends = Vec::with_capacity(slice.endpoints.as_ref().map_or(0, Vec::len));
             for endpoint in slice.endpoints.iter().flatten() {
                 match read_endpoint(endpoint, number, node, family) {
-                    Ok(backend) => add(backends, backend),
-                    Err(cause) => complain(&service, cause),
+                    Ok(backend) => backends.push(backend),
+                    Err(cause) => seen.complaints.push((service.clone(), cause)),
                 }
             }
+            seen.offers.push((key, backends));
         }
+        seen.offers.shrink_to_fit();
+        seen
     }
-    found.into_iter().map(|(key, backends)| (key, backends.into_values().collect())).collect()
+}
+
+/// What all slices offer together.
+pub fn offered<'a>(slices: impl IntoIterator<Item = &'a SeenSlice>) -> Backends {
+    let mut found: BTreeMap<&PortKey, BTreeMap<(IpAddr, u16), &Backend>> = BTreeMap::new();
+    for (key, backends) in slices.into_iter().flat_map(|slice| &slice.offers) {
+        let known = found.entry(key).or_default();
+        backends.iter().for_each(|backend| add(known, backend));
+    }
+    found.into_iter().map(|(key, backends)| (key.clone(), backends.into_values().cloned().collect())).collect()
 }
 
 /// Two slices may have one backend while it moves from one to the other. The one that is not about to end counts.
-fn add(backends: &mut BTreeMap<(IpAddr, u16), Backend>, backend: Backend) {
+fn add<'a>(backends: &mut BTreeMap<(IpAddr, u16), &'a Backend>, backend: &'a Backend) {
     let slot = (backend.address, backend.port);
     let is_better = backends.get(&slot).is_none_or(|known| known.is_terminating && !backend.is_terminating);
     if is_better {

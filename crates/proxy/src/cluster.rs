@@ -1,13 +1,14 @@
 //! What the cluster says, as one value: everything that a sync needs to know of it.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Node, Service};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
+use ipnet::IpNet;
+use k8s_openapi::api::core::v1::Node;
 
-use crate::backend::{self, Backends};
+use crate::backend::{self, Backends, SeenSlice};
 use crate::selection::Location;
-use crate::service::{self, ServiceName, ServicePort};
+use crate::service::{SeenService, ServiceName, ServicePort};
 
 /// The label by which a node says in which zone it is.
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -29,18 +30,13 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Reads everything, as the node of this name.
-    pub fn read<'a>(
-        node_name: &str,
-        node: Option<&Node>,
-        services: impl IntoIterator<Item = &'a Service>,
-        slices: impl IntoIterator<Item = &'a EndpointSlice>,
-    ) -> Self {
-        let mut complaints = Vec::new();
-        let mut complain = |service: &ServiceName, cause: String| complaints.push((service.clone(), cause));
-        let mut ports: Vec<ServicePort> = services.into_iter().flat_map(|service| service::read(service, &mut complain)).collect();
+    /// Puts together what was seen, as the node of this name.
+    pub fn of(node_name: &str, node: Option<&Node>, services: &[Arc<SeenService>], slices: &[Arc<SeenSlice>]) -> Self {
+        let mut ports: Vec<ServicePort> = services.iter().flat_map(|service| &service.ports).cloned().collect();
         ports.sort_by(|a, b| a.key.cmp(&b.key));
-        let backends = backend::read(slices, node_name, &mut complain);
+        let complaints =
+            services.iter().flat_map(|it| &it.complaints).chain(slices.iter().flat_map(|it| &it.complaints)).cloned().collect();
+        let backends = backend::offered(slices.iter().map(|slice| &**slice));
         let here = Location { node: node_name.to_owned(), zone: node.and_then(zone) };
         Self { here, ports, backends, complaints }
     }
@@ -61,6 +57,16 @@ pub fn node_addresses(node: &Node) -> Vec<IpAddr> {
             found.push(address);
         }
     }
+    found
+}
+
+/// The addresses of the pods of a node.
+pub fn pod_subnets(node: &Node) -> Vec<IpNet> {
+    let spec = node.spec.iter();
+    let texts = spec.flat_map(|spec| spec.pod_cidrs.iter().flatten().chain(&spec.pod_cidr));
+    let mut found: Vec<IpNet> = texts.filter_map(|text| text.parse::<IpNet>().ok()).map(|subnet| subnet.trunc()).collect();
+    found.sort_unstable();
+    found.dedup();
     found
 }
 

@@ -1,6 +1,7 @@
 //! The configuration, in the file format that kube-proxy has: `KubeProxyConfiguration` of `kubeproxy.config.k8s.io/v1alpha1`.
 //!
-//! Fields that mean something on Windows are here. Others are read over, as the original reads over what belongs to Linux.
+//! Fields that mean something on Windows are here, and the few that Linux needs besides. Others are read over, as the original reads over what
+//! belongs elsewhere.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,6 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 const API_VERSION: &str = "kubeproxy.config.k8s.io/v1alpha1";
@@ -31,8 +33,11 @@ pub struct Configuration {
     pub healthz_bind_address: String,
     /// Where metrics are told.
     pub metrics_bind_address: String,
-    /// The only mode there is on Windows: `kernelspace`.
+    /// The only mode there is: `kernelspace` on Windows, `nftables` on Linux.
     pub mode: String,
+    /// The addresses of all pods, at most one prefix a family, with a comma between. Only Linux has to know.
+    #[serde(rename = "clusterCIDR")]
+    pub cluster_cidr: String,
     /// How often and how seldom syncs happen. The original names it after another system's rules.
     pub iptables: SyncPeriods,
     /// What belongs to Windows.
@@ -91,6 +96,7 @@ impl Default for Configuration {
             healthz_bind_address: "0.0.0.0:10256".into(),
             metrics_bind_address: "127.0.0.1:10249".into(),
             mode: String::new(),
+            cluster_cidr: String::new(),
             iptables: SyncPeriods::default(),
             winkernel: Winkernel::default(),
             feature_gates: BTreeMap::new(),
@@ -195,19 +201,41 @@ impl Configuration {
         self.feature_gates.get(name).copied().unwrap_or(true)
     }
 
-    /// Objects to what nobody can do.
+    /// The addresses of all pods, as far as they are configured.
+    pub fn cluster_cidrs(&self) -> Result<Vec<IpNet>, ConfigError> {
+        let read = |text: &str| {
+            let cause = || format!("{text:?} is no prefix; write one such as 10.244.0.0/16");
+            text.parse::<IpNet>().map(|prefix| prefix.trunc()).map_err(|_| wrong("clusterCIDR", cause()))
+        };
+        self.cluster_cidr.split(',').map(str::trim).filter(|text| !text.is_empty()).map(read).collect()
+    }
+
+    /// Objects to what nobody can do with HNS.
     pub fn check(&self) -> Result<(), ConfigError> {
         if !matches!(self.mode.as_str(), "" | "kernelspace") {
             return Err(wrong("mode", format!("{:?} is no mode on Windows; write kernelspace, or leave it out", self.mode)));
         }
+        self.network_name()?;
+        self.source_vips()?;
+        self.check_generally()
+    }
+
+    /// Objects to what nobody can do with the kernel of Linux.
+    pub fn check_for_kernel(&self) -> Result<(), ConfigError> {
+        if !matches!(self.mode.as_str(), "" | "nftables") {
+            return Err(wrong("mode", format!("{:?} is no mode here; write nftables, or leave it out", self.mode)));
+        }
+        self.cluster_cidrs()?;
+        self.check_generally()
+    }
+
+    fn check_generally(&self) -> Result<(), ConfigError> {
         if self.iptables.min_sync_period > self.iptables.sync_period {
             return Err(wrong("iptables.minSyncPeriod", "is longer than iptables.syncPeriod; make it shorter"));
         }
         if self.iptables.sync_period.is_zero() {
             return Err(wrong("iptables.syncPeriod", "is zero; write a time such as 30s"));
         }
-        self.network_name()?;
-        self.source_vips()?;
         self.node_address()?;
         self.healthz_address()?;
         self.metrics_address()?;
@@ -318,6 +346,17 @@ mod tests {
         assert_eq!(with(|it| it.bind_address = "x".into()), Err("bindAddress".into()));
         assert_eq!(with(|it| it.metrics_bind_address = "x".into()), Err("metricsBindAddress".into()));
         assert_eq!(with(|it| it.iptables.min_sync_period = Duration::from_secs(99)), Err("iptables.minSyncPeriod".into()));
+    }
+
+    #[test]
+    fn the_kernel_needs_no_network_and_knows_pods() {
+        let with = |mode: &str, cidr: &str| Configuration { mode: mode.into(), cluster_cidr: cidr.into(), ..Configuration::default() };
+        let checked = |mode, cidr| with(mode, cidr).check_for_kernel().map_err(|error| error.field);
+        assert_eq!(checked("", "10.244.0.1/16, fd00::/48"), Ok(()));
+        assert_eq!(checked("nftables", ""), Ok(()));
+        assert_eq!(checked("iptables", ""), Err("mode".into()));
+        assert_eq!(checked("", "10.244.0.0"), Err("clusterCIDR".into()));
+        assert_eq!(with("", "10.244.0.1/16").cluster_cidrs().unwrap(), ["10.244.0.0/16".parse().unwrap()]);
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub struct Setting {
     pub health_port: u16,
     /// Whether Services may have external IPs.
     pub external_ips: bool,
+    /// The addresses of pods, as far as they are known. Only the kernel has to be told.
+    pub pods: Vec<IpNet>,
 }
 
 /// What HNS can do.

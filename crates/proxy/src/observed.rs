@@ -21,6 +21,7 @@ use crate::desired::Frontend;
 use crate::family::Family;
 use crate::identity::{balancer_id, endpoint_id};
 use crate::service::Protocol;
+use crate::shape::Shape;
 
 /// The network that pods are on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,10 +56,10 @@ pub struct SeenEndpoint {
 /// A load balancer.
 #[derive(Clone, Debug)]
 pub struct SeenBalancer {
-    /// Its document.
-    pub document: LoadBalancer,
+    /// What counts of it.
+    pub shape: Shape,
     /// Where clients connect to; more than one only for those of others.
-    pub frontends: Vec<Frontend>,
+    pub frontends: Box<[Frontend]>,
     /// Whether it was made by a Service proxy of ours.
     pub is_ours: bool,
 }
@@ -164,7 +165,7 @@ impl Observed {
             }
         }
         for balancer in hcn.objects::<LoadBalancer>(&[])? {
-            self.put_balancer(balancer);
+            self.put_balancer(&balancer);
         }
         self.is_unknown = false;
         Ok(())
@@ -177,7 +178,7 @@ impl Observed {
                 None => self.drop_object(kind, id),
             },
             Kind::LoadBalancer => match present(hcn.object::<LoadBalancer>(id))? {
-                Some(balancer) => self.put_balancer(balancer),
+                Some(balancer) => self.put_balancer(&balancer),
                 None => self.drop_object(kind, id),
             },
             _ => {}
@@ -197,10 +198,10 @@ impl Observed {
     }
 
     /// A load balancer as it is now.
-    pub fn put_balancer(&mut self, document: LoadBalancer) {
-        let frontends = frontends(&document);
+    pub fn put_balancer(&mut self, document: &LoadBalancer) {
+        let frontends = frontends(document);
         let is_ours = matches!(frontends[..], [only] if balancer_id(&only) == document.id);
-        self.balancers.insert(document.id, SeenBalancer { document, frontends, is_ours });
+        self.balancers.insert(document.id, SeenBalancer { shape: Shape::of(document), frontends, is_ours });
     }
 
     /// An object that is gone.
@@ -298,7 +299,7 @@ fn see_endpoint(endpoint: &Endpoint, network: Guid) -> SeenEndpoint {
 }
 
 /// The frontends of a load balancer, as far as a Service can have them.
-fn frontends(balancer: &LoadBalancer) -> Vec<Frontend> {
+fn frontends(balancer: &LoadBalancer) -> Box<[Frontend]> {
     let family = if balancer.flags.has(LoadBalancerFlags::IPV6) { Family::V6 } else { Family::V4 };
     let vips: Vec<Option<IpAddr>> = match balancer.frontend_vips.is_empty() {
         true => vec![None],
@@ -319,5 +320,5 @@ fn frontends(balancer: &LoadBalancer) -> Vec<Frontend> {
             port: mapping.external_port,
         }));
     }
-    found
+    found.into()
 }

@@ -19,6 +19,7 @@ use crate::family::Family;
 use crate::identity::{balancer_id, endpoint_id};
 use crate::observed::{Observed, SeenEndpoint, SeenNetwork};
 use crate::service::PortKey;
+use crate::shape::Shape;
 
 /// What is to be done with a load balancer.
 #[derive(Clone, Debug)]
@@ -166,10 +167,10 @@ impl Planner<'_> {
             let mut others: Vec<Guid> = at_frontend.remove(frontend).unwrap_or_default();
             others.retain(|id| *id != document.id);
             others.sort_unstable();
-            let change = match self.observed.balancers.get(&document.id).map(|seen| &seen.document) {
-                Some(seen) if is_same(seen, &document) => continue,
+            let change = match self.observed.balancers.get(&document.id) {
+                Some(seen) if seen.shape == Shape::of(&document) => continue,
                 Some(_) if self.abilities.modify => BalancerStep::Modify(Box::new(document)),
-                Some(seen) => BalancerStep::Create { instead_of: [others, vec![seen.id]].concat(), document: Box::new(document) },
+                Some(_) => BalancerStep::Create { instead_of: [others, vec![document.id]].concat(), document: Box::new(document) },
                 None => BalancerStep::Create { document: Box::new(document), instead_of: others },
             };
             steps.push(step(change));
@@ -260,7 +261,7 @@ impl Planner<'_> {
 
     /// Endpoints of ours that no load balancer uses any more.
     pub fn surplus_endpoints(&self) -> Vec<Guid> {
-        let mut used: HashSet<Guid> = self.observed.balancers.values().flat_map(|seen| seen.document.endpoints.iter().copied()).collect();
+        let mut used: HashSet<Guid> = self.observed.balancers.values().flat_map(|seen| seen.shape.endpoints.iter().copied()).collect();
         used.extend(self.stand_ins().into_iter().map(|(_, endpoint)| endpoint.id));
         // What could not be done this time is needed next time.
         used.extend(self.remote_addresses().into_iter().filter_map(|address| self.usable(address)));
@@ -336,35 +337,4 @@ fn extras(balancer: &Balancer, port: u16, endpoints: &[(Guid, IpAddr, u16)], ins
         true => Value::Null,
         false => Value::Object(params),
     }
-}
-
-/// Whether a load balancer is as it should be, whatever HNS added to it.
-fn is_same(seen: &LoadBalancer, wanted: &LoadBalancer) -> bool {
-    let endpoints = |balancer: &LoadBalancer| balancer.endpoints.iter().copied().collect::<BTreeSet<Guid>>();
-    let mapping = |balancer: &LoadBalancer| {
-        let mut mappings: Vec<_> = balancer
-            .port_mappings
-            .iter()
-            .map(|mapping| {
-                (
-                    mapping.protocol.number(),
-                    mapping.internal_port,
-                    mapping.external_port,
-                    mapping.distribution_type.number(),
-                    mapping.flags.0,
-                )
-            })
-            .collect();
-        mappings.sort_unstable();
-        mappings
-    };
-    let params = |balancer: &LoadBalancer| {
-        let ours = |name: &str| balancer.additional_params.as_deref().and_then(|params| params.get(name)).cloned();
-        EXTRAS.map(ours)
-    };
-    endpoints(seen) == endpoints(wanted)
-        && mapping(seen) == mapping(wanted)
-        && seen.flags == wanted.flags
-        && seen.source_vip.eq_ignore_ascii_case(&wanted.source_vip)
-        && params(seen) == params(wanted)
 }

@@ -18,6 +18,25 @@ const TRIGGERED: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 /// Namespace and name.
 type SliceName = (String, String);
 
+/// When that happened which an EndpointSlice was written for, and what it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trigger {
+    slice: SliceName,
+    service: ServiceName,
+    at: Timestamp,
+}
+
+impl Trigger {
+    /// Reads it from a slice.
+    pub(crate) fn read(slice: &EndpointSlice) -> Option<Self> {
+        let metadata = &slice.metadata;
+        let at = metadata.annotations.as_ref()?.get(TRIGGERED)?.parse().ok()?;
+        let namespace = metadata.namespace.clone().unwrap_or_default();
+        let service = ServiceName { namespace: namespace.clone(), name: metadata.labels.as_ref()?.get(SERVICE_NAME)?.clone() };
+        Some(Self { slice: (namespace, metadata.name.clone()?), service, at })
+    }
+}
+
 /// The changes since the proxy began.
 #[derive(Debug)]
 pub struct Changes {
@@ -41,15 +60,15 @@ impl Changes {
         Self { began, slices: BTreeMap::new() }
     }
 
-    /// Takes in all EndpointSlices as they are before a sync.
-    pub fn note<'a>(&mut self, slices: impl IntoIterator<Item = &'a EndpointSlice>) {
+    /// Takes in what all EndpointSlices say before a sync.
+    pub fn note<'a>(&mut self, triggers: impl IntoIterator<Item = &'a Trigger>) {
         let mut before = std::mem::take(&mut self.slices);
-        for (name, service, at) in slices.into_iter().filter_map(read).filter(|(.., at)| *at >= self.began) {
-            let known = before.remove(&name);
+        for Trigger { slice, service, at } in triggers.into_iter().filter(|trigger| trigger.at >= self.began).cloned() {
+            let known = before.remove(&slice);
             let (last, waiting_since) = known.map_or((None, None), |known| (Some(known.last), known.waiting_since));
             let is_new = last.is_none_or(|last| last < at);
             let waiting_since = waiting_since.or(is_new.then_some(at));
-            self.slices.insert(name, Change { service, last: last.map_or(at, |last| last.max(at)), waiting_since });
+            self.slices.insert(slice, Change { service, last: last.map_or(at, |last| last.max(at)), waiting_since });
         }
     }
 
@@ -61,26 +80,21 @@ impl Changes {
     }
 }
 
-/// An EndpointSlice's name, its Service, and when that happened which it was written for.
-fn read(slice: &EndpointSlice) -> Option<(SliceName, ServiceName, Timestamp)> {
-    let metadata = &slice.metadata;
-    let at = metadata.annotations.as_ref()?.get(TRIGGERED)?.parse().ok()?;
-    let namespace = metadata.namespace.clone().unwrap_or_default();
-    let service = ServiceName { namespace: namespace.clone(), name: metadata.labels.as_ref()?.get(SERVICE_NAME)?.clone() };
-    Some(((namespace, metadata.name.clone()?), service, at))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
 
-    fn slice(name: &str, at: &str) -> EndpointSlice {
-        serde_json::from_value(json!({
+    fn written(name: &str, at: &str) -> Option<Trigger> {
+        let slice = json!({
             "metadata": {"name": name, "namespace": "default", "labels": {SERVICE_NAME: "web"}, "annotations": {TRIGGERED: at}},
-            "addressType": "IPv4", "endpoints": []}))
-        .unwrap()
+            "addressType": "IPv4", "endpoints": []});
+        Trigger::read(&serde_json::from_value(slice).unwrap())
+    }
+
+    fn slice(name: &str, at: &str) -> Trigger {
+        written(name, at).expect("a slice that says when")
     }
 
     fn at(text: &str) -> Timestamp {
@@ -94,8 +108,9 @@ mod tests {
             changes.programmed(at(now), |_| false).iter().map(Duration::as_secs_f64).collect()
         };
         let old = slice("old", "2026-01-01T00:00:09.999999999Z");
-        changes.note([&old, &slice("one", "2026-01-01T00:00:20.5Z"), &slice("odd", "yesterday")]);
-        assert_eq!(seconds(&mut changes, "2026-01-01T00:00:21Z"), [0.5], "neither from before the beginning nor without a time");
+        changes.note([&old, &slice("one", "2026-01-01T00:00:20.5Z")]);
+        assert_eq!(written("odd", "yesterday"), None);
+        assert_eq!(seconds(&mut changes, "2026-01-01T00:00:21Z"), [0.5], "not from before the beginning");
         changes.note([&old, &slice("one", "2026-01-01T00:00:20.5Z")]);
         assert_eq!(seconds(&mut changes, "2026-01-01T00:00:30Z"), [0.0; 0], "the same again is no change");
         changes.note([&slice("one", "2026-01-01T00:00:31Z"), &slice("two", "2026-01-01T00:00:32Z")]);

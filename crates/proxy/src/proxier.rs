@@ -194,12 +194,12 @@ impl Proxier {
                 for id in others {
                     self.observed.drop_object(Kind::LoadBalancer, id);
                 }
-                self.observed.put_balancer(*document);
+                self.observed.put_balancer(&document);
             }
             Done::Changed(document) => {
                 report.modified += 1;
                 self.observed.expect_change(document.id);
-                self.observed.put_balancer(*document);
+                self.observed.put_balancer(&document);
             }
             Done::Gone(id) => {
                 report.deleted += 1;

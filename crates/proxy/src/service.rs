@@ -130,8 +130,26 @@ impl ServicePort {
     }
 }
 
-/// What a Service asks for; nothing if it is none of ours. What it says wrongly is left out and told to `complain`.
-pub fn read(service: &Service, complain: &mut dyn FnMut(&ServiceName, String)) -> Vec<ServicePort> {
+/// What a Service asks for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SeenService {
+    /// Its ports; none if it is none of ours.
+    pub ports: Vec<ServicePort>,
+    /// What it says wrongly, and is left out.
+    pub complaints: Vec<(ServiceName, String)>,
+}
+
+impl SeenService {
+    /// Reads a Service.
+    pub fn read(service: &Service) -> Self {
+        let mut complaints = Vec::new();
+        let mut ports = read_ports(service, &mut |name, cause| complaints.push((name.clone(), cause)));
+        ports.shrink_to_fit();
+        Self { ports, complaints }
+    }
+}
+
+fn read_ports(service: &Service, complain: &mut dyn FnMut(&ServiceName, String)) -> Vec<ServicePort> {
     let metadata = &service.metadata;
     let name = ServiceName { namespace: metadata.namespace.clone().unwrap_or_default(), name: metadata.name.clone().unwrap_or_default() };
     let has_other_proxy = metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(OTHER_PROXY));

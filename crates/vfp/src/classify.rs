@@ -6,6 +6,7 @@
 
 mod bits;
 mod dimension;
+mod services;
 mod vector;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use wire::{FlowId, Ip, MacAddress};
 
 use crate::condition::{AddressMatch, Conditions};
 use crate::rule::Rule;
+use services::Services;
 use vector::Vector;
 
 /// What conditions look at.
@@ -50,7 +52,7 @@ pub(crate) struct Classifier {
     by_destination: BTreeMap<u8, HashMap<u128, Bucket>>,
     by_destination_mac: HashMap<MacAddress, Bucket>,
     by_vni: HashMap<u32, Bucket>,
-    by_service: HashMap<(Ip, u8, u16), Bucket>,
+    by_service: Services,
     rest: Vector,
     next_age: u64,
 }
@@ -158,7 +160,7 @@ impl Classifier {
             Shape::Destination(bits, address) => self.by_destination.entry(bits).or_default().entry(address).or_default(),
             Shape::DestinationMac(mac) => self.by_destination_mac.entry(mac).or_default(),
             Shape::Vni(vni) => self.by_vni.entry(vni).or_default(),
-            Shape::Service(address, protocol, port) => self.by_service.entry((address, protocol, port)).or_default(),
+            Shape::Service(address, protocol, port) => self.by_service.bucket((address, protocol, port)),
             Shape::Any => return None,
         })
     }
@@ -176,7 +178,7 @@ impl Classifier {
             }
             Shape::DestinationMac(mac) => drop_empty(&mut self.by_destination_mac, &mac),
             Shape::Vni(vni) => drop_empty(&mut self.by_vni, &vni),
-            Shape::Service(address, protocol, port) => drop_empty(&mut self.by_service, &(address, protocol, port)),
+            Shape::Service(address, protocol, port) => self.by_service.drop_empty((address, protocol, port)),
             Shape::Any => {}
         }
     }
@@ -200,7 +202,7 @@ impl Classifier {
         let by_prefix = by_prefix.filter_map(move |(bits, table)| table.get(&(destination.0 & mask(*bits))));
         let by_mac = self.by_destination_mac.get(&subject.destination_mac);
         let by_vni = subject.vni.and_then(|vni| self.by_vni.get(&vni));
-        let by_service = self.by_service.get(&(destination, protocol, port));
+        let by_service = self.by_service.get((destination, protocol, port));
         by_prefix.chain(by_mac).chain(by_vni).chain(by_service)
     }
 }

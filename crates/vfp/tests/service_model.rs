@@ -128,6 +128,12 @@ impl Model {
 
     /// Notes where a packet went.
     fn went(&mut self, asked: &Asked, kind: &Kind, backend: u8, now: u64) {
+        // The answers of a new one may be those of another that is led nowhere any more, which is forgotten for it.
+        let is_masqueraded = kind.masquerade.is_some_and(|always| always || backend == asked.pod);
+        let may_clash = !kind.keep_destination && !is_masqueraded && self.connections.get(asked) != Some(&backend);
+        let is_alike = |other: &Asked| (other.pod, other.port, other.v4, other.tcp) == (asked.pod, asked.port, asked.v4, asked.tcp);
+        let is_led = |other: &Asked| self.services.get(&other.service).is_some_and(|backends| other.tcp || backends.contains(&backend));
+        self.connections.retain(|other, kept| other == asked || !may_clash || !is_alike(other) || *kept != backend || is_led(other));
         let client = (asked.pod, asked.service, asked.v4, asked.tcp);
         if self.connections.insert(*asked, backend) != Some(backend) {
             self.clients.insert(client, (backend, now));

@@ -9,7 +9,7 @@ mod cases;
 mod compare;
 mod masks;
 mod record;
-mod reference;
+pub(super) mod reference;
 mod sandbox;
 mod subject;
 

@@ -35,14 +35,15 @@ const AGENTS: [(&str, &str); 2] = [("modes", "kube_proxy::"), ("flannel", "")];
 /// How many of them at once: each has a server of its own, which takes a core while it starts.
 const AGENTS_AT_ONCE: &str = "2";
 
-/// Our tables of Kubernetes' types, the tests with Kubernetes' own server, then with ours, then Kubernetes' own clients with ours, and our
-/// agents with Kubernetes' own server.
+/// Our tables of Kubernetes' types, the tests with Kubernetes' own server, then with ours, then Kubernetes' own clients with ours, and labs
+/// and our agents with Kubernetes' own server.
 pub(super) fn run() -> Result<(), String> {
     let (directory, original) = start()?;
     step("compare the tables of types");
     schema::run(true)?;
     step("run the tests with the original");
     battery(&directory.join("original.log"), Some(&original.kubeconfig()))?;
+    labs_in(&directory, &original)?;
     drop(original);
     step("run the tests with ours");
     battery(&directory.join("ours.log"), None)?;
@@ -54,6 +55,20 @@ pub(super) fn run() -> Result<(), String> {
 /// Our agents with Kubernetes' own server, and nothing else.
 pub(super) fn agents() -> Result<(), String> {
     agents_with(&build()?)
+}
+
+/// Labs in a cluster of Kubernetes' own, and nothing else.
+pub(super) fn labs() -> Result<(), String> {
+    let (directory, original) = start()?;
+    labs_in(&directory, &original)
+}
+
+/// Runs the tests of labs in a cluster that is there already, one after the other: there is one cluster.
+fn labs_in(directory: &Path, original: &Original) -> Result<(), String> {
+    step("run labs in the original's cluster");
+    let mut cargo = shell::cargo();
+    cargo.args(["test", "-p", "transom", "--test", "labs", "--", "joined::", "--nocapture", "--test-threads", "1"]);
+    run_all(cargo.env("TRANSOM_KUBECONFIG", original.kubeconfig()), &directory.join("labs.log"))
 }
 
 /// Builds and starts Kubernetes' own server, and tells where its programs are.

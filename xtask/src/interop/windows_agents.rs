@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use super::{Ground, Log, kubernetes, limited, service, step};
+use super::{Ground, Log, kubernetes, lab, limited, service, step};
 use crate::{dist, shell};
 
 /// Building and running the tests of one part.
@@ -24,7 +24,8 @@ pub(super) fn run() -> Result<(), String> {
     ground.prefix.end()?;
     step("kube-proxy.exe and ours");
     let mut compare = tests(&ground, &["--test", "modes", "--", "compared::", "--nocapture"]);
-    play(compare.env("TRANSOM_KUBE_PROXY_EXE", original), &ground.directory.join("compared.log"))?;
+    play(compare.env("TRANSOM_KUBE_PROXY_EXE", &original), &ground.directory.join("compared.log"))?;
+    lab::play(&ground, &original)?;
     let exe = dist::directory().join("transom.exe");
     for (agent, test) in [("kube-proxy", ["modes", "kube_proxy::"]), ("flanneld", ["flannel", ""])] {
         step(&format!("{agent} of transom.exe"));

@@ -1,25 +1,34 @@
 //! Running kube-proxy.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::Args;
-use hcn::Hcn;
 use node::kube_proxy::config::{ConfigError, Configuration, parse_duration};
-use node::kube_proxy::{Error, Options};
+use node::kube_proxy::{Error, Options, Target};
 
 use super::agent::AgentArgs;
+use super::flanneld::Os;
 use crate::cli::Global;
 use crate::connect::connect;
 use crate::exit::{Exit, Failure};
 
-/// Run kube-proxy: Services of the cluster become load balancers of HNS
+/// Run kube-proxy: Services of the cluster become load balancers of HNS, or rules of the kernel
 ///
 /// Flags and file are those of Kubernetes' own kube-proxy on Windows. With --config the file counts, and of the flags only
-/// --hostname-override and those about logging.
+/// --os, --hostname-override and those about logging.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct KubeProxyArgs {
+    /// What this node's pods are networked by: windows for HNS, the machine's or an hnsd, and the default everywhere; linux for the kernel, which
+    /// Kubernetes' own takes on Linux
+    #[arg(long, value_enum, default_value_t = Os::Windows)]
+    os: Os,
+    /// Remove what a kube-proxy with --os linux has left in the kernel, and end
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false")]
+    cleanup: bool,
+    /// The addresses of all pods, one prefix a family, with --os linux; by default those of this node's own pods
+    #[arg(long, value_name = "PREFIX,PREFIX")]
+    cluster_cidr: Option<String>,
     /// The configuration: a KubeProxyConfiguration of kubeproxy.config.k8s.io/v1alpha1
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -53,10 +62,10 @@ pub(crate) struct KubeProxyArgs {
     /// Where /metrics, /proxyMode and /configz answer; empty is nowhere
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10249")]
     metrics_bind_address: String,
-    /// The mode; kernelspace is the only one
-    #[arg(long, value_name = "MODE", default_value = "kernelspace")]
-    proxy_mode: String,
-    /// How long until what HNS has is compared again
+    /// The mode; the only one is kernelspace with HNS, and nftables with the kernel
+    #[arg(long, value_name = "MODE")]
+    proxy_mode: Option<String>,
+    /// How long until what HNS or the kernel has is compared again
     #[arg(long, visible_alias = "sync-period", value_name = "TIME", default_value = "30s")]
     iptables_sync_period: String,
     /// How long between two syncs at least
@@ -72,11 +81,9 @@ pub(crate) struct KubeProxyArgs {
     ignored: Ignored,
 }
 
-/// Flags that are taken and mean nothing on Windows.
+/// Flags that are taken and mean nothing.
 #[derive(Args, Clone, Debug)]
 struct Ignored {
-    #[arg(long, hide = true)]
-    cluster_cidr: Option<String>,
     #[arg(long, hide = true)]
     nodeport_addresses: Option<String>,
     #[arg(long, hide = true)]
@@ -96,6 +103,7 @@ Examples:
   transom kube-proxy --kubeconfig /etc/kubernetes/kube-proxy.conf --network-name cbr0 --enable-dsr
   transom kube-proxy --kubeconfig C:\\k\\config --network-name vxlan0 --source-vip 10.244.3.2
   transom kube-proxy --config /var/lib/kube-proxy/config.conf --hostname-override win-1
+  transom kube-proxy --os linux --kubeconfig /etc/kubernetes/kube-proxy.conf --cluster-cidr 10.244.0.0/16
 
 As a service of Windows:
   sc.exe create kube-proxy start= auto binPath= \"C:\\k\\transom.exe kube-proxy --windows-service --log-file C:\\k\\kube-proxy.log --config C:\\k\\kube-proxy.conf\"";
@@ -106,9 +114,23 @@ pub(crate) fn run(args: KubeProxyArgs, global: Global) -> Result<(), Failure> {
 }
 
 fn follow(args: KubeProxyArgs, global: &Global) -> Result<(), Failure> {
+    let failed = |error: Error| Failure::new(exit(&error), error.to_string());
+    let os = args.os;
+    if args.cleanup {
+        return match os {
+            Os::Linux => node::kube_proxy::clean_up().map_err(failed),
+            Os::Windows => {
+                Err(Failure::new(Exit::Usage, "--cleanup: HNS keeps load balancers until they are deleted one by one".to_owned())
+                    .remedy("give --os linux to remove what is left in the kernel"))
+            }
+        };
+    }
     let configuration = configuration(args).map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
-    let hcn: Arc<dyn Hcn> = connect(global)?.into();
-    node::kube_proxy::run(Options { configuration, hcn }).map_err(|error| Failure::new(exit(&error), error.to_string()))
+    let target = match os {
+        Os::Windows => Target::Hns(connect(global)?.into()),
+        Os::Linux => Target::Kernel,
+    };
+    node::kube_proxy::run(Options { configuration, target }).map_err(failed)
 }
 
 fn exit(error: &Error) -> Exit {
@@ -116,7 +138,7 @@ fn exit(error: &Error) -> Exit {
         Error::Configuration(_) | Error::Connect(_) => Exit::Usage,
         Error::Io(_, error) if error.kind() == std::io::ErrorKind::AddrInUse => Exit::Conflict,
         Error::Io(_, error) if error.kind() == std::io::ErrorKind::PermissionDenied => Exit::Refused,
-        Error::Io(..) => Exit::Failed,
+        Error::Io(..) | Error::CleanUp(_) => Exit::Failed,
     }
 }
 
@@ -138,7 +160,8 @@ fn configuration(args: KubeProxyArgs) -> Result<Configuration, ConfigError> {
         bind_address: args.bind_address,
         healthz_bind_address: args.healthz_bind_address,
         metrics_bind_address: args.metrics_bind_address,
-        mode: args.proxy_mode,
+        mode: args.proxy_mode.unwrap_or_default(),
+        cluster_cidr: args.cluster_cidr.unwrap_or_default(),
         ..Configuration::default()
     };
     configuration.client_connection.kubeconfig = args.kubeconfig.map(|path| path.display().to_string()).unwrap_or_default();

@@ -323,12 +323,7 @@ fn capture(args: &CaptureArgs) -> Result<(), Failure> {
         return Err(Failure::new(Exit::Usage, "a capture is no text for a terminal".to_owned()).remedy(remedy));
     }
     let failed = |error: io::Error| unreachable(&args.at.vswitchd, &error.to_string());
-    let mut stream = UnixStream::connect(&args.at.vswitchd).map_err(failed)?;
-    let query = args.port.as_ref().map(|port| format!("?port={}", encode(port))).unwrap_or_default();
-    // With HTTP 1.0 the answer is the bytes and nothing else, until either side hangs up.
-    write!(stream, "GET /capture{query} HTTP/1.0\r\nHost: vswitchd\r\n\r\n").map_err(failed)?;
-    let mut answer = BufReader::new(stream);
-    read_head(&mut answer, &args.at.vswitchd)?;
+    let mut answer = open_capture(&args.at.vswitchd, args.port.as_deref())?;
     let mut target: Box<dyn Write> = match to_stdout {
         true => Box::new(io::stdout().lock()),
         false => {
@@ -351,6 +346,27 @@ fn capture(args: &CaptureArgs) -> Result<(), Failure> {
         let written = target.write_all(&buffer[..length]).and_then(|()| target.flush());
         written.map_err(|error| Failure::new(Exit::Failed, format!("cannot write the capture: {error}")))?;
     }
+}
+
+/// Begins to capture the packets of a port, or of all: a stream of pcapng until either side hangs up.
+pub(crate) fn open_capture(socket: &Path, port: Option<&str>) -> Result<BufReader<UnixStream>, Failure> {
+    let failed = |error: io::Error| unreachable(socket, &error.to_string());
+    let mut stream = UnixStream::connect(socket).map_err(failed)?;
+    let query = port.map(|port| format!("?port={}", encode(port))).unwrap_or_default();
+    // With HTTP 1.0 the answer is the bytes and nothing else, until either side hangs up.
+    write!(stream, "GET /capture{query} HTTP/1.0\r\nHost: vswitchd\r\n\r\n").map_err(failed)?;
+    let mut answer = BufReader::new(stream);
+    read_head(&mut answer, socket)?;
+    Ok(answer)
+}
+
+/// The number of the port whose NIC has one of these addresses.
+#[cfg(target_os = "linux")]
+pub(crate) fn port_of(socket: &Path, addresses: &[std::net::IpAddr]) -> Result<String, Failure> {
+    let rows: Vec<PortRow> = read(ask(&At { vswitchd: socket.to_owned() }, "/ports")?)?;
+    let has = |row: &PortRow| row.addresses.iter().any(|text| text.parse().is_ok_and(|address| addresses.contains(&address)));
+    let found = rows.iter().find(|row| has(row)).map(|row| row.id.to_string());
+    found.ok_or_else(|| Failure::new(Exit::NotFound, "it has no port on the switch of its node yet"))
 }
 
 fn read_head(answer: &mut BufReader<UnixStream>, socket: &Path) -> Result<(), Failure> {

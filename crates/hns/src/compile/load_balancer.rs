@@ -194,13 +194,23 @@ pub fn rules(
                 keep_destination: mapping.flags.has(PortMappingFlags::PRESERVE_DIP),
                 masquerade: masquerade(balancer, &backends, origin, vip, source, around),
                 domain: around.domain.filter(|_| origin == Origin::Outside),
-                underlay: around.underlay.filter(|_| origin != Origin::Pod),
+                underlay: around.underlay.filter(|_| is_routed(origin, around.mode)),
                 backends: Backends::new(backends.iter().map(|(backend, _)| *backend).collect()),
             };
             rules.extend(guarded(rule(balancer, vip, mapping, service)?, &extras.sources));
         }
     }
     Ok(rules)
+}
+
+/// Whether the switch routes to backends on behalf of the node. What pods send says the way on, and what the node sends by a tunnel goes to the
+/// fabric anyway.
+fn is_routed(origin: Origin, mode: Mode) -> bool {
+    match origin {
+        Origin::Pod => false,
+        Origin::Node => mode != Mode::L2Tunnel,
+        Origin::Outside => true,
+    }
 }
 
 /// A rule that holds for some clients only; the others are dropped, as if the address were not there.

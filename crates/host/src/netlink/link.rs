@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, AsRawFd};
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{
-    AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoData, InfoKind, InfoVeth, InfoVxlan, LinkAttribute, LinkExtentMask, LinkFlags, LinkInfo,
-    LinkMessage,
+    AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoBridgePort, InfoData, InfoKind, InfoPortData, InfoPortKind, InfoVeth, InfoVxlan,
+    LinkAttribute, LinkExtentMask, LinkFlags, LinkInfo, LinkMessage,
 };
 use wire::MacAddress;
 
@@ -175,9 +175,11 @@ impl Netlink {
         self.create_link(name, vec![LinkInfo::Kind(InfoKind::Dummy)])
     }
 
-    /// Makes a learning bridge without ports.
+    /// Makes a learning bridge without ports. It keeps the Ethernet address that it begins with: one that was never set would be that of
+    /// some port, and change under its neighbours as ports come and go.
     pub fn create_bridge(&self, name: &str) -> Result<(), NetlinkError> {
-        self.create_link(name, vec![LinkInfo::Kind(InfoKind::Bridge)])
+        self.create_link(name, vec![LinkInfo::Kind(InfoKind::Bridge)])?;
+        self.link_by_name(name)?.map_or(Ok(()), |bridge| self.set_mac(bridge.index, bridge.mac))
     }
 
     /// Makes an end of tunnels.
@@ -249,6 +251,21 @@ impl Netlink {
         let none = AfSpecInet6::AddrGenMode(In6AddrGenMode::None);
         let families = vec![AfSpecUnspec::Inet6(vec![none])];
         self.set_attribute(index, LinkAttribute::AfSpecUnspec(families), "turn off address generation")
+    }
+
+    /// Makes a link a port of a bridge.
+    pub fn set_controller(&self, index: u32, bridge: u32) -> Result<(), NetlinkError> {
+        self.set_attribute(index, LinkAttribute::Controller(bridge), &format!("make a port of link {bridge}"))
+    }
+
+    /// Lets a port of a bridge have back what came from it, for a pod that reaches itself through its Service.
+    pub fn set_hairpin(&self, index: u32) -> Result<(), NetlinkError> {
+        let hairpin = InfoPortData::BridgePort(vec![InfoBridgePort::HairpinMode(true)]);
+        let info = LinkAttribute::LinkInfo(vec![LinkInfo::PortKind(InfoPortKind::Bridge), LinkInfo::PortData(hairpin)]);
+        let mut message = about(index);
+        message.attributes.push(info);
+        // Asked to set a link, the kernel passes over what is about it as a port.
+        self.change(RouteNetlinkMessage::NewLink(message), 0).map_err(|refusal| refusal.of(format!("set the hairpin mode (link {index})")))
     }
 
     /// Moves a link to another namespace. Its number may change on the way; its name stays.

@@ -63,6 +63,17 @@ impl Netlink {
         Ok(answers.into_iter().filter_map(read).collect())
     }
 
+    /// The neighbours that have one of these addresses, on whatever link.
+    pub fn neighbours_at(&self, addresses: &[IpAddr]) -> Result<Vec<Neighbour>, NetlinkError> {
+        let request = RouteNetlinkMessage::GetNeighbour(NeighbourMessage::default());
+        let answers = self.dump(&request).map_err(|refusal| refusal.of("list the neighbours".to_owned()))?;
+        let read = |answer| match answer {
+            RouteNetlinkMessage::NewNeighbour(message) => Neighbour::read(message),
+            _ => None,
+        };
+        Ok(answers.into_iter().filter_map(read).filter(|neighbour| addresses.contains(&neighbour.address)).collect())
+    }
+
     /// Tells the kernel a neighbour's Ethernet address, for good.
     pub fn set_neighbour(&self, index: u32, address: IpAddr, mac: MacAddress) -> Result<(), NetlinkError> {
         let mut message = about(index, address);

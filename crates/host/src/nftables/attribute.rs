@@ -1,7 +1,7 @@
 //! Netlink attributes, written into a buffer one after another.
 
 /// Marks an attribute that contains attributes.
-const NESTED: u16 = 0x8000;
+pub(super) const NESTED: u16 = 0x8000;
 
 /// A sequence of attributes. Numbers are big-endian, as nf_tables wants them.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +23,10 @@ impl Attributes {
         self.bytes(kind, &value.to_be_bytes())
     }
 
+    pub(super) fn long(self, kind: u16, value: u64) -> Self {
+        self.bytes(kind, &value.to_be_bytes())
+    }
+
     /// A text, which the kernel wants to end in a zero.
     pub(super) fn text(self, kind: u16, value: &str) -> Self {
         self.bytes(kind, &[value.as_bytes(), &[0]].concat())
@@ -34,6 +38,10 @@ impl Attributes {
 
     pub(super) fn as_slice(&self) -> &[u8] {
         &self.bytes
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
     }
 
     fn put(&mut self, kind: u16, value: &[u8]) {

@@ -1,5 +1,6 @@
 //! A batch of changes that the kernel makes all at once or not at all, and the socket that owns what it makes.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::AsFd;
 
@@ -7,17 +8,20 @@ use netlink_sys::Socket;
 use netlink_sys::protocols::NETLINK_NETFILTER;
 use nix::sys::socket::{setsockopt, sockopt};
 
-use super::attribute::Attributes;
+use super::attribute::{Attributes, NESTED};
 use super::error::NftError;
 
 const SUBSYSTEM: u16 = 10;
 const BATCH_BEGIN: u16 = 16;
 const BATCH_END: u16 = 17;
 const ERROR: u16 = 2;
+const DONE: u16 = 3;
+const GET_CHAIN: u16 = 4;
 const GET_GENERATION: u16 = 16;
 
 const REQUEST: u16 = 1;
 const ACKNOWLEDGE: u16 = 4;
+const DUMP: u16 = 0x300;
 
 /// Makes what does not exist (`NLM_F_CREATE`).
 pub(super) const CREATE: u16 = 0x400;
@@ -28,15 +32,17 @@ pub(super) const APPEND: u16 = 0x800;
 
 const HEADER: usize = 16;
 
-/// A batch goes to the kernel as one datagram, and a rule takes about half a kilobyte of it.
-const SEND_BUFFER: usize = 16 << 20;
+/// A batch goes to the kernel as one datagram, and a rule takes about half a kilobyte of it. Ten thousand Services take about ten MiB.
+const SEND_BUFFER: usize = 64 << 20;
 
 /// The families of tables.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub(super) enum Family {
     Inet = 1,
+    Ipv4 = 2,
     Netdev = 5,
+    Ipv6 = 10,
 }
 
 /// What a message of a batch is about.
@@ -46,8 +52,12 @@ pub(super) enum Operation {
     NewTable = 0,
     DeleteTable = 2,
     NewChain = 3,
+    DeleteChain = 5,
     NewRule = 6,
     DeleteRule = 8,
+    NewSet = 9,
+    DeleteSet = 11,
+    NewElements = 12,
 }
 
 /// Changes that are to happen together.
@@ -137,17 +147,83 @@ impl Connection {
         self.socket.send(&bytes, 0).and_then(|_| self.outcome(number, number)).is_ok()
     }
 
+    /// The names of the chains of a table; none if there is no such table.
+    pub(super) fn chains(&mut self, family: Family, table: &str) -> Result<BTreeSet<String>, NftError> {
+        let number = self.sequence;
+        self.sequence = number.wrapping_add(1);
+        let mut bytes = Vec::new();
+        put(&mut bytes, (SUBSYSTEM << 8) | GET_CHAIN, REQUEST | DUMP, number, &generic(family as u8, 0));
+        let read = || -> io::Result<BTreeSet<String>> {
+            self.socket.send(&bytes, 0)?;
+            self.listed(number, table)
+        };
+        read().map_err(|error| NftError::from_io(&format!("list the chains of the nf_tables table {table}"), error))
+    }
+
+    /// Everything of a kind that another part of netfilter has, each without its headers.
+    pub(super) fn dump(&mut self, kind: u16, family: u8) -> io::Result<Vec<Vec<u8>>> {
+        let number = self.sequence;
+        self.sequence = number.wrapping_add(1);
+        let mut bytes = Vec::new();
+        put(&mut bytes, kind, REQUEST | DUMP, number, &generic(family, 0));
+        self.socket.send(&bytes, 0)?;
+        let mut found = Vec::new();
+        loop {
+            let (bytes, _) = self.socket.recv_from_full()?;
+            let mut rest = bytes.as_slice();
+            while let Some(message) = Message::take(&mut rest) {
+                match message.kind {
+                    _ if message.sequence != number => {}
+                    DONE => return Ok(found),
+                    ERROR => return Err(io::Error::from_raw_os_error(message.code().saturating_neg())),
+                    _ => found.extend(message.content.get(4..).map(<[u8]>::to_vec)),
+                }
+            }
+        }
+    }
+
+    /// Asks another part of netfilter for one change, and waits until it is made.
+    pub(super) fn change(&mut self, kind: u16, family: u8, attributes: &Attributes) -> io::Result<()> {
+        let number = self.sequence;
+        self.sequence = number.wrapping_add(1);
+        let mut bytes = Vec::new();
+        let content = [&generic(family, 0), attributes.as_slice()].concat();
+        put(&mut bytes, kind, REQUEST | ACKNOWLEDGE, number, &content);
+        self.socket.send(&bytes, 0)?;
+        self.outcome(number, number)
+    }
+
+    fn listed(&self, number: u32, table: &str) -> io::Result<BTreeSet<String>> {
+        let mut found = BTreeSet::new();
+        loop {
+            let (bytes, _) = self.socket.recv_from_full()?;
+            let mut rest = bytes.as_slice();
+            while let Some(message) = Message::take(&mut rest) {
+                match message.kind {
+                    _ if message.sequence != number => {}
+                    DONE => return Ok(found),
+                    ERROR => return Err(io::Error::from_raw_os_error(message.code().saturating_neg())),
+                    // Behind the header of netfilter: the table is the first attribute of a chain, its name the third.
+                    _ => {
+                        let text = |kind| attribute(message.content.get(4..)?, kind).and_then(text_of);
+                        found.extend(text(3).filter(|_| text(1) == Some(table)).map(str::to_owned));
+                    }
+                }
+            }
+        }
+    }
+
     fn outcome(&self, first: u32, last: u32) -> io::Result<()> {
         loop {
             let (bytes, _) = self.socket.recv_from_full()?;
             let mut rest = bytes.as_slice();
-            while let Some((kind, sequence, code)) = answer(&mut rest) {
+            while let Some(message) = Message::take(&mut rest) {
                 // Anything older is the rest of a batch that failed.
-                let ours = kind == ERROR && sequence.wrapping_sub(first) <= last.wrapping_sub(first);
-                if ours && code != 0 {
-                    return Err(io::Error::from_raw_os_error(code.saturating_neg()));
+                let ours = message.kind == ERROR && message.sequence.wrapping_sub(first) <= last.wrapping_sub(first);
+                if ours && message.code() != 0 {
+                    return Err(io::Error::from_raw_os_error(message.code().saturating_neg()));
                 }
-                if ours && sequence == last {
+                if ours && message.sequence == last {
                     return Ok(());
                 }
             }
@@ -155,13 +231,43 @@ impl Connection {
     }
 }
 
-/// Takes one message off: its kind, its number, and the error code if it is an error.
-fn answer(bytes: &mut &[u8]) -> Option<(u16, u32, i32)> {
-    let length = u32::from_ne_bytes(*bytes.first_chunk()?) as usize;
-    let message = bytes.get(..length)?;
-    *bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
-    let kind = u16::from_ne_bytes(message.get(4..6)?.try_into().ok()?);
-    let sequence = u32::from_ne_bytes(message.get(8..12)?.try_into().ok()?);
-    let code = message.get(HEADER..HEADER + 4).map_or(0, |code| i32::from_ne_bytes([code[0], code[1], code[2], code[3]]));
-    Some((kind, sequence, code))
+/// What the kernel says.
+struct Message<'a> {
+    kind: u16,
+    sequence: u32,
+    content: &'a [u8],
+}
+
+impl<'a> Message<'a> {
+    /// Takes one off.
+    fn take(bytes: &mut &'a [u8]) -> Option<Self> {
+        let length = u32::from_ne_bytes(*bytes.first_chunk()?) as usize;
+        let message = bytes.get(..length)?;
+        *bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+        let kind = u16::from_ne_bytes(message.get(4..6)?.try_into().ok()?);
+        let sequence = u32::from_ne_bytes(message.get(8..12)?.try_into().ok()?);
+        Some(Self { kind, sequence, content: message.get(HEADER..)? })
+    }
+
+    /// The error code, if it is an error; zero is none.
+    fn code(&self) -> i32 {
+        self.content.first_chunk().map_or(0, |code| i32::from_ne_bytes(*code))
+    }
+}
+
+/// The content of the first attribute of a kind.
+pub(super) fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+    loop {
+        let length = usize::from(u16::from_ne_bytes(*bytes.first_chunk()?));
+        let kind = u16::from_ne_bytes(bytes.get(2..4)?.try_into().ok()?);
+        if kind & !NESTED == wanted {
+            return bytes.get(4..length);
+        }
+        bytes = bytes.get(length.max(4).next_multiple_of(4)..)?;
+    }
+}
+
+/// A text without the zero at its end.
+fn text_of(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok().map(|text| text.trim_end_matches('\0'))
 }

@@ -104,7 +104,7 @@ impl Table {
 }
 
 impl Chain {
-    fn attributes(&self, table: &str) -> Attributes {
+    pub(super) fn attributes(&self, table: &str) -> Attributes {
         let mut hook = Attributes::new().number(1, self.hook).number(2, self.priority.cast_unsigned());
         if let Some(device) = &self.device {
             hook = hook.text(3, device);

@@ -59,6 +59,8 @@ pub struct PacketSocketOptions {
     pub promiscuous: bool,
     /// Which frames it does not receive.
     pub left_out: LeftOut,
+    /// Whether it also receives what the machine itself sends by the adapter, as somebody who only watches wants.
+    pub outgoing: bool,
 }
 
 /// A packet socket on one adapter.
@@ -80,7 +82,7 @@ impl PacketSocket {
         // Without a protocol it receives nothing until it is bound, by when everything is set.
         let fd = socket::open(libc::AF_PACKET, libc::SOCK_RAW).map_err(failed("open a packet socket"))?;
         let prefix = set_header(fd.as_fd()).map_err(failed("have the kernel leave offloads to us"))?;
-        set_options(fd.as_fd()).map_err(failed("set up the packet socket"))?;
+        set_options(fd.as_fd(), options.outgoing).map_err(failed("set up the packet socket"))?;
         let program = filter::program(options.share, &options.left_out);
         socket::set_filter(fd.as_fd(), &program).map_err(failed("leave frames out"))?;
         socket::bind_packet(fd.as_fd(), index).map_err(failed("bind to the adapter"))?;
@@ -131,9 +133,9 @@ fn set_header(fd: BorrowedFd<'_>) -> io::Result<usize> {
     }
 }
 
-fn set_options(fd: BorrowedFd<'_>) -> io::Result<()> {
+fn set_options(fd: BorrowedFd<'_>, outgoing: bool) -> io::Result<()> {
     // Before Linux 4.20 one's own frames come back; senders there have to leave out their own addresses.
-    _ = socket::set(fd, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1);
+    _ = socket::set(fd, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &c_int::from(!outgoing));
     socket::set(fd, libc::SOL_PACKET, libc::PACKET_AUXDATA, &1)?;
     socket::set_buffer(fd, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, BUFFER)?;
     socket::set_buffer(fd, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, BUFFER)

@@ -5,12 +5,14 @@
 #![cfg(target_os = "linux")]
 #![allow(unsafe_code)]
 
+mod bridge;
 mod cable;
 mod ingress;
 mod monitor;
 mod namespaces;
 mod ping;
 mod sandbox;
+mod services;
 mod takeover;
 mod translation;
 mod vnic;

@@ -167,7 +167,13 @@ fn now() -> f64 {
 }
 
 /// Answers on `/metrics`, `/proxyMode`, `/configz` and `/healthz`.
-pub(super) async fn serve(listener: TcpListener, metrics: Arc<Metrics>, health: Arc<Health>, configuration: Configuration) {
+pub(super) async fn serve(
+    listener: TcpListener,
+    metrics: Arc<Metrics>,
+    health: Arc<Health>,
+    configuration: Configuration,
+    mode: &'static str,
+) {
     let shown = json!({"kubeproxy.config.k8s.io": configuration}).to_string();
     let router =
         Router::new()
@@ -177,7 +183,7 @@ pub(super) async fn serve(listener: TcpListener, metrics: Arc<Metrics>, health: 
                     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], metrics.text())
                 }),
             )
-            .route("/proxyMode", get(|| async { "kernelspace" }))
+            .route("/proxyMode", get(move || async move { mode }))
             .route("/configz", get(move || async { ([(header::CONTENT_TYPE, "application/json")], shown) }))
             .route("/healthz", get(move || async move { health.healthz() }))
             .with_state(metrics);

@@ -5,14 +5,16 @@ use futures_util::future::select_all;
 use k8s_openapi::api::core::v1::{Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Api, Client};
+use proxy::backend::SeenSlice;
 use proxy::cluster::Cluster;
 use proxy::programming::Changes;
+use proxy::service::SeenService;
 use tokio::sync::watch;
 
 /// Services, their backends and our own node.
 pub(super) struct Mirrors {
-    services: Mirror<Service>,
-    slices: Mirror<EndpointSlice>,
+    services: Mirror<SeenService>,
+    slices: Mirror<SeenSlice>,
     nodes: Mirror<Node>,
     node_name: String,
     health: [watch::Receiver<Health>; 3],
@@ -22,9 +24,11 @@ impl Mirrors {
     /// Begins to follow. What is meant for other proxies or for nobody does not come at all.
     pub(super) fn start(client: &Client, node_name: &str) -> Self {
         let ours = Config::default().labels("!service.kubernetes.io/service-proxy-name").fields("spec.clusterIP!=None");
-        let services = Mirror::start(Api::all(client.clone()), ours);
+        let services = Mirror::start_reading(Api::all(client.clone()), ours, |service: Service| SeenService::read(&service));
         let with_address = Config::default().labels("!service.kubernetes.io/headless");
-        let slices = Mirror::start(Api::all(client.clone()), with_address);
+        let here = node_name.to_owned();
+        let read = move |slice: EndpointSlice| SeenSlice::read(&slice, &here);
+        let slices = Mirror::start_reading(Api::all(client.clone()), with_address, read);
         let own = Config::default().fields(&format!("metadata.name={node_name}"));
         let nodes = Mirror::start(Api::all(client.clone()), own);
         let health = [services.health(), slices.health(), nodes.health()];
@@ -65,7 +69,7 @@ impl Mirrors {
     /// What the cluster says now, and which changes are in it.
     pub(super) fn read(&self, changes: &mut Changes) -> Cluster {
         let (services, slices) = (self.services.all(), self.slices.all());
-        changes.note(slices.iter().map(|it| &**it));
-        Cluster::read(&self.node_name, self.node().as_deref(), services.iter().map(|it| &**it), slices.iter().map(|it| &**it))
+        changes.note(slices.iter().filter_map(|slice| slice.trigger.as_ref()));
+        Cluster::of(&self.node_name, self.node().as_deref(), &services, &slices)
     }
 }

@@ -5,14 +5,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hcn::Hcn;
+use ipnet::IpNet;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::jiff::Timestamp;
-use proxy::cluster::{Cluster, is_eligible, node_addresses};
+use proxy::cluster::{is_eligible, node_addresses, pod_subnets};
 use proxy::config::{ConfigError, Configuration};
 use proxy::desired::Setting;
 use proxy::programming::Changes;
-use proxy::proxier::{Obstacle, Proxier, Report};
+use proxy::proxier::Report;
 use proxy::service::ServiceName;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::{JoinError, JoinHandle};
@@ -25,6 +25,7 @@ use super::health_check::HealthChecks;
 use super::hns::News;
 use super::metrics::Metrics;
 use super::mirrors::Mirrors;
+use super::plane::Plane;
 
 /// How long to wait after a failure, at first and at most.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -40,13 +41,29 @@ const HNS_LOOK: Duration = Duration::from_secs(1);
 /// How many changes are a peak, after which memory is given back.
 const PEAK: usize = 500;
 
-/// What a sync came to, and the proxier that did it.
-type Outcome = (Proxier, Result<Report, Obstacle>);
+/// What a sync came to, and what it was done with.
+type Outcome = (Box<dyn Plane>, Result<Report, String>);
+
+/// What Services are made true by.
+pub(super) struct Below {
+    /// Makes one that knows nothing yet.
+    pub(super) make: Box<dyn Fn(Setting) -> Box<dyn Plane> + Send + Sync>,
+    /// The HNS it is, if it is one.
+    pub(super) hcn: Option<Arc<Attended>>,
+    /// What HNS needs to know of the node.
+    pub(super) setting: Setting,
+}
+
+impl Below {
+    fn plane(&self, setting: &Setting) -> Box<dyn Plane> {
+        (self.make)(setting.clone())
+    }
+}
 
 pub(super) struct Worker {
     configuration: Configuration,
     setting: Setting,
-    hcn: Arc<Attended>,
+    below: Below,
     mirrors: Mirrors,
     health: Arc<Health>,
     metrics: Arc<Metrics>,
@@ -55,8 +72,8 @@ pub(super) struct Worker {
     /// What happened in the cluster and is not programmed yet.
     changes: Changes,
     /// At home between syncs.
-    proxier: Option<Proxier>,
-    /// Whether HNS has to be asked what it has, in case it did not say.
+    plane: Option<Box<dyn Plane>>,
+    /// Whether it has to be asked what it has, in case it did not say.
     is_due: bool,
     /// Whether everything that HNS has is read at the next sync.
     has_read_all: bool,
@@ -73,30 +90,23 @@ pub(super) struct Worker {
 impl Worker {
     pub(super) fn new(
         configuration: Configuration,
-        hcn: Attended,
+        below: Below,
         mirrors: Mirrors,
         health: Arc<Health>,
         metrics: Arc<Metrics>,
         recorder: Recorder,
     ) -> Result<Self, ConfigError> {
         let setting = Setting {
-            network: configuration.network_name()?,
-            source_vips: configuration.source_vips()?,
-            dsr: configuration.winkernel.enable_dsr,
-            health_check_endpoint: configuration
-                .winkernel
-                .forward_health_check_vip
-                .then(|| configuration.winkernel.root_hns_endpoint_name.clone()),
             health_port: configuration.healthz_address()?.map_or(10256, |address| address.port()),
             external_ips: configuration.has_feature("AllowServiceExternalIPs"),
-            ..Setting::default()
+            ..below.setting.clone()
         };
         let health_checks = HealthChecks::new(health.clone());
         Ok(Self {
-            proxier: Some(Proxier::new(setting.clone())),
+            plane: Some(below.plane(&setting)),
             setting,
             configuration,
-            hcn: Arc::new(hcn),
+            below,
             mirrors,
             health,
             metrics,
@@ -158,11 +168,11 @@ impl Worker {
 
     /// Takes in what was heard of HNS. Returns whether there may be something to do.
     fn take_in(&mut self, heard: News) -> bool {
-        let Some(proxier) = &mut self.proxier else { return true };
+        let Some(plane) = &mut self.plane else { return true };
         match heard {
-            News::Event(event) => proxier.note(&event),
+            News::Event(event) => plane.note(&event),
             News::Unknown => {
-                proxier.forget();
+                plane.forget();
                 self.has_read_all = true;
                 self.hns_trouble = None;
                 true
@@ -191,30 +201,30 @@ impl Worker {
     }
 
     async fn sync(&mut self) {
-        let Some(mut proxier) = self.proxier.take() else { return };
-        self.look_at_node(&mut proxier);
+        let Some(mut plane) = self.plane.take() else { return };
+        self.look_at_node(&mut *plane);
         let changes = self.mirrors.changes();
         let cluster = self.mirrors.read(&mut self.changes);
-        let (hcn, is_due) = (self.hcn.clone(), std::mem::take(&mut self.is_due));
+        let is_due = std::mem::take(&mut self.is_due);
         let begin = Instant::now();
         let work = tokio::task::spawn_blocking(move || {
-            let outcome = work(&mut proxier, &*hcn, &cluster, is_due);
-            (proxier, outcome)
+            let outcome = plane.sync(cluster, is_due);
+            (plane, outcome)
         });
         let outcome = match self.attend(work).await {
-            Ok((proxier, outcome)) => {
-                self.proxier = Some(proxier);
+            Ok((plane, outcome)) => {
+                self.plane = Some(plane);
                 outcome
             }
             Err(error) => {
                 tracing::error!(%error, "a sync ended before its time; beginning anew");
-                self.proxier = Some(Proxier::new(self.setting.clone()));
+                self.plane = Some(self.below.plane(&self.setting));
                 return self.try_again();
             }
         };
         match outcome {
             Ok(report) => self.finish(report, begin.elapsed(), changes).await,
-            Err(obstacle) => self.give_up(&obstacle),
+            Err(cause) => self.give_up(cause),
         }
     }
 
@@ -234,7 +244,8 @@ impl Worker {
 
     fn look_meanwhile(&mut self) {
         self.look_at_eligibility(self.mirrors.node().as_deref());
-        let is_silent = self.hcn.waiting().is_some_and(|waiting| waiting >= HNS_PATIENCE);
+        let waiting = self.below.hcn.as_ref().and_then(|hcn| hcn.waiting());
+        let is_silent = waiting.is_some_and(|waiting| waiting >= HNS_PATIENCE);
         match (is_silent, &self.silence) {
             (true, None) => {
                 let cause =
@@ -253,8 +264,8 @@ impl Worker {
         self.health.set_eligible(node.is_none_or(is_eligible));
     }
 
-    /// The node's addresses may change while we run.
-    fn look_at_node(&mut self, proxier: &mut Proxier) {
+    /// The node's addresses may change while we run, and those of its pods.
+    fn look_at_node(&mut self, plane: &mut dyn Plane) {
         let node = self.mirrors.node();
         self.look_at_eligibility(node.as_deref());
         let addresses = self.node_addresses(node.as_deref());
@@ -262,8 +273,19 @@ impl Worker {
             tracing::info!(?addresses, "the node's addresses");
             self.setting.host_mac = addresses.first().copied().and_then(mac_of);
             self.setting.node_addresses = addresses;
-            proxier.set(self.setting.clone());
+            plane.set(self.setting.clone());
         }
+        let pods = self.pods(node.as_deref());
+        if pods != self.setting.pods {
+            self.setting.pods = pods;
+            plane.set(self.setting.clone());
+        }
+    }
+
+    /// The addresses of all pods if they are configured, else those of our own.
+    fn pods(&self, node: Option<&Node>) -> Vec<IpNet> {
+        let configured = self.configuration.cluster_cidrs().unwrap_or_default();
+        if configured.is_empty() { node.map(pod_subnets).unwrap_or_default() } else { configured }
     }
 
     fn node_addresses(&self, node: Option<&Node>) -> Vec<IpAddr> {
@@ -314,10 +336,10 @@ impl Worker {
         }
     }
 
-    fn give_up(&mut self, obstacle: &Obstacle) {
-        tracing::warn!(%obstacle, "no sync; what HNS does goes on");
-        self.recorder.node("Warning", "FailedToSync", &obstacle.to_string());
-        self.sync_trouble = vec![obstacle.to_string()];
+    fn give_up(&mut self, cause: String) {
+        tracing::warn!(cause, "no sync; what is there goes on");
+        self.recorder.node("Warning", "FailedToSync", &cause);
+        self.sync_trouble = vec![cause];
         self.tell_trouble();
         self.try_again();
     }
@@ -343,13 +365,6 @@ impl Worker {
         }
         self.health.set_trouble(trouble);
     }
-}
-
-fn work(proxier: &mut Proxier, hcn: &dyn Hcn, cluster: &Cluster, is_due: bool) -> Result<Report, Obstacle> {
-    if is_due && proxier.compare(hcn)? {
-        tracing::info!("HNS has changed without a word");
-    }
-    proxier.sync(hcn, cluster)
 }
 
 /// What lists and documents took is not needed until the next peak.

@@ -9,6 +9,7 @@ mod cni;
 #[path = "../modes/harness/mod.rs"]
 mod harness;
 mod hns;
+mod kernel_services;
 mod mixed;
 mod options;
 #[path = "../support/program.rs"]

@@ -40,23 +40,31 @@ pub(crate) fn start<'a>(world: &'a World, kubeconfig: &Path, conf: &Value) -> Ve
 
 /// The bridge of a node, and a pod on it.
 pub(crate) fn kernel_pod(node: &Node, subnet: usize) -> KernelPod {
-    let place = Place::make(Path::new("/run/places"), "kernel-pod");
-    let mtu = subnet_env(node).lines().find_map(|line| line.strip_prefix("FLANNEL_MTU=").map(str::to_owned)).expect("an MTU");
     node.ip("link add cni0 type bridge");
     node.ip(&format!("addr add 10.244.{subnet}.1/24 dev cni0"));
     node.ip(&format!("addr add fd00:244:{subnet}::1/64 dev cni0 nodad"));
     node.ip("link set cni0 up");
-    node.netlink().create_veth("pod0", "peer0").expect("a cable");
+    pod_on_bridge(node, subnet, 11)
+}
+
+/// A pod on the bridge of a node, by its number there.
+pub(crate) fn pod_on_bridge(node: &Node, subnet: usize, number: usize) -> KernelPod {
+    let place = Place::make(Path::new("/run/places"), &format!("kernel-pod{subnet}-{number}"));
+    let mtu = subnet_env(node).lines().find_map(|line| line.strip_prefix("FLANNEL_MTU=").map(str::to_owned)).expect("an MTU");
+    let near = format!("pod{number}");
+    node.netlink().create_veth(&near, "peer0").expect("a cable");
     node.netlink().move_to(node.link("peer0").index, &place.namespace).expect("its other end");
-    node.ip("link set pod0 master cni0 up");
+    node.ip(&format!("link set {near} master cni0 up"));
+    // As flannel has it from `bridge`, so that a pod reaches itself by a Service.
+    node.ip(&format!("link set {near} type bridge_slave hairpin on"));
     place.ip("link set peer0 name eth0");
     place.ip(&format!("link set eth0 up mtu {mtu}"));
-    place.ip(&format!("addr add 10.244.{subnet}.11/24 dev eth0"));
-    place.ip(&format!("addr add fd00:244:{subnet}::11/64 dev eth0 nodad"));
+    place.ip(&format!("addr add 10.244.{subnet}.{number}/24 dev eth0"));
+    place.ip(&format!("addr add fd00:244:{subnet}::{number}/64 dev eth0 nodad"));
     place.ip(&format!("route add default via 10.244.{subnet}.1"));
     place.ip(&format!("route add default via fd00:244:{subnet}::1"));
     serve::start(&place);
-    let addresses = [format!("10.244.{subnet}.11"), format!("fd00:244:{subnet}::11")];
+    let addresses = [format!("10.244.{subnet}.{number}"), format!("fd00:244:{subnet}::{number}")];
     KernelPod { place, addresses: addresses.iter().map(|text| text.parse().expect("an address")).collect() }
 }
 

@@ -1,4 +1,4 @@
-//! Services in mixed clusters: kube-proxy on two nodes whose networking is HNS, a third that is the kernel's, and backends on all of them.
+//! Services in mixed clusters: kube-proxy on two nodes whose networking is HNS, on a third that is the kernel's, and backends on all of them.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -13,6 +13,7 @@ use crate::harness::probe::{meet, meet_udp};
 use crate::harness::serve::PORT;
 use crate::harness::world::OUTSIDE;
 use crate::harness::{Node, Place, Pod, World, exchange, run};
+use crate::kernel_services::kernel_proxy;
 use crate::mixed::{KernelPod, kernel_pod, mixed_world, start};
 
 /// The addresses that lead to the first node from outside, whichever Service they are given to.
@@ -74,26 +75,36 @@ impl<'a> Cluster<'a> {
         names(&[&self.pods[0], &self.pods[1]]).into_iter().chain([self.kernel.place.name.clone()]).collect()
     }
 
-    /// The nodes with kube-proxy.
-    fn nodes(&self) -> &'a [Node] {
+    /// The nodes whose networking is HNS.
+    fn hns_nodes(&self) -> &'a [Node] {
         &self.world.nodes[..2]
     }
 
-    /// Pods and nodes with kube-proxy: whom load balancers serve where they are.
-    fn inside(&self) -> [&'a Place; 4] {
-        [&self.pods[0], &self.pods[1], &self.world.nodes[0], &self.world.nodes[1]]
+    /// The node whose networking is the kernel's.
+    fn kernel_node(&self) -> &'a Node {
+        &self.world.nodes[2]
     }
 
-    /// Who comes by way of the underlay: somebody outside, and the node without kube-proxy.
-    fn outside(&self) -> [(&'a Place, [IpAddr; 2]); 2] {
-        let kernel = &self.world.nodes[2];
-        [(&self.world.outside, OUTSIDE), (kernel, [kernel.v4(), kernel.v6()])]
+    /// Pods and nodes: whom load balancers serve where they are.
+    fn inside(&self) -> [&'a Place; 6] {
+        let [one, two, three] = [0, 1, 2].map(|index| &*self.world.nodes[index]);
+        [&self.pods[0], &self.pods[1], &self.kernel.place, one, two, three]
     }
 
-    /// Where a node port is, on both nodes.
+    /// Every node with the name of its pod.
+    fn nodes_and_names(&self) -> [(&'a Node, &'a str); 3] {
+        let names = [self.pods[0].name.as_str(), &self.pods[1].name, &self.kernel.place.name];
+        [0, 1, 2].map(|index| (&self.world.nodes[index], names[index]))
+    }
+
+    /// Where a node port is on a node.
+    fn node_port(&self, node: &Node, service: usize) -> [SocketAddr; 2] {
+        [node.v4(), node.v6()].map(|address| SocketAddr::new(address, node_port(service)))
+    }
+
+    /// Where a node port is, on all nodes.
     fn node_ports(&self, service: usize) -> Vec<SocketAddr> {
-        let of_node = |node: &Node| [node.v4(), node.v6()].map(|address| SocketAddr::new(address, node_port(service)));
-        self.nodes().iter().flat_map(of_node).collect()
+        self.world.nodes.iter().flat_map(|node| self.node_port(node, service)).collect()
     }
 
     /// All addresses of a Service with backends everywhere are reached from everywhere, over TCP and UDP.
@@ -104,7 +115,7 @@ impl<'a> Cluster<'a> {
         let outward = [at("198.51.100.8", 80), at("198.51.100.9", 80)].into_iter().chain(self.node_ports(80));
         let fronts = cluster_ips(80).map(|address| at(&address, 80)).into_iter().chain(outward.clone());
         let inside = self.inside().into_iter().flat_map(|place| fronts.clone().map(move |front| (place, front)));
-        let outside = self.outside().into_iter().flat_map(|(place, _)| outward.clone().map(move |front| (place, front)));
+        let outside = outward.map(|front| (&self.world.outside, front));
         for (place, front) in inside.chain(outside) {
             comes_to(place, front, &all);
             for _ in 0..4 {
@@ -119,7 +130,7 @@ impl<'a> Cluster<'a> {
     fn affinity_holds(&self) {
         self.service(81, json!({"type": "NodePort", "sessionAffinity": "ClientIP"}), &self.everybody());
         let inside = self.inside().into_iter().flat_map(|place| cluster_ips(81).map(|address| (place, at(&address, 80))));
-        let outside = self.outside().into_iter().flat_map(|(place, _)| self.node_ports(81).into_iter().map(move |front| (place, front)));
+        let outside = self.node_ports(81).into_iter().map(|front| (&self.world.outside, front));
         for (place, front) in inside.chain(outside) {
             crate::harness::eventually(&format!("{} reaches {front}", place.name), || meet(place, front).is_ok());
             let met = everybody_new(place, front);
@@ -130,9 +141,10 @@ impl<'a> Cluster<'a> {
     /// With the internal policy Local, clients have the backends of their node.
     fn the_internal_policy_holds(&self) {
         self.service(82, json!({"internalTrafficPolicy": "Local"}), &self.everybody());
-        for (node, pod) in self.nodes().iter().zip(self.pods) {
-            for place in [&**pod, &**node] {
-                cluster_ips(82).iter().for_each(|address| comes_to(place, at(address, 80), &names(&[pod])));
+        let places = self.inside();
+        for (index, (_, name)) in self.nodes_and_names().into_iter().enumerate() {
+            for place in [places[index], places[index + 3]] {
+                cluster_ips(82).iter().for_each(|address| comes_to(place, at(address, 80), &[name.to_owned()].into()));
             }
         }
     }
@@ -141,21 +153,29 @@ impl<'a> Cluster<'a> {
     fn the_external_policy_holds(&self) {
         self.service(83, json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local"}), &self.everybody());
         self.api.give_ingress("s83", "198.51.100.12");
-        for (place, own) in self.outside() {
-            let at_node = |node: &Node| own.map(|own| (SocketAddr::new(node.address_like(own.is_ipv4()), node_port(83)), own));
-            let of_nodes = self.nodes().iter().zip(self.pods).flat_map(|(node, pod)| at_node(node).map(|(front, own)| (front, own, pod)));
-            let ingress = (at("198.51.100.12", 80), own[0], &self.pods[0]);
-            for (front, own, pod) in of_nodes.chain([ingress]) {
-                comes_to(place, front, &names(&[pod]));
-                assert_eq!(meet(place, front).expect("an answer").1.ip(), own, "{} at {front}", place.name);
+        let kernel = self.kernel_node();
+        for (place, own) in [(&self.world.outside, OUTSIDE), (&**kernel, [kernel.v4(), kernel.v6()])] {
+            // What the kernel's node asks of itself is asked from inside.
+            let asked = self.nodes_and_names().into_iter().filter(|(node, _)| node.name != place.name);
+            for (node, name) in asked {
+                for (front, own) in self.node_port(node, 83).into_iter().zip(own) {
+                    self.comes_to_unchanged(place, front, name, own);
+                }
             }
         }
+        self.comes_to_unchanged(&self.world.outside, at("198.51.100.12", 80), &self.pods[0].name, OUTSIDE[0]);
         for place in self.inside() {
             cluster_ips(83).iter().for_each(|address| comes_to(place, at(address, 80), &self.all_names()));
         }
     }
 
-    /// A Service whose only backend is the kernel's: there is nobody for clients whom the external policy keeps at our nodes.
+    /// Somebody meets only this one, who sees their own address.
+    fn comes_to_unchanged(&self, place: &Place, front: SocketAddr, name: &str, own: IpAddr) {
+        comes_to(place, front, &[name.to_owned()].into());
+        assert_eq!(meet(place, front).expect("an answer").1.ip(), own, "{} at {front}", place.name);
+    }
+
+    /// A Service whose only backend is the kernel's: there is nobody for clients whom the external policy keeps at other nodes.
     fn only_the_kernel_has_a_backend(&self) {
         let backend: Vec<_> = self.kernel_backend().collect();
         self.service(84, json!({"type": "NodePort", "externalTrafficPolicy": "Local"}), &backend);
@@ -163,8 +183,11 @@ impl<'a> Cluster<'a> {
         for place in self.inside() {
             cluster_ips(84).iter().for_each(|address| comes_to(place, at(address, 80), &only));
         }
-        for (place, _) in self.outside() {
-            self.node_ports(84).into_iter().for_each(|front| is_refused(place, front));
+        for place in [&self.world.outside, &**self.kernel_node()] {
+            self.hns_nodes().iter().flat_map(|node| self.node_port(node, 84)).for_each(|front| is_refused(place, front));
+        }
+        for (front, own) in self.node_port(self.kernel_node(), 84).into_iter().zip(OUTSIDE) {
+            self.comes_to_unchanged(&self.world.outside, front, &self.kernel.place.name, own);
         }
     }
 }
@@ -185,6 +208,7 @@ fn services_are_served(test: &str, conf: fn() -> Value, network: &str, arguments
             api.kube_proxy(node, network, &arguments.iter().map(String::as_str).collect::<Vec<_>>())
         };
         let _proxies: Vec<_> = world.nodes[..2].iter().map(start).collect();
+        let _kernel_proxy = kernel_proxy(&world.nodes[2], &api, &["--cluster-cidr", "10.244.0.0/16,fd00:244::/32"]);
         let pods = [1, 2].map(|n| pod_in(&world.nodes[n - 1], network, n, 11, true));
         let kernel = kernel_pod(&world.nodes[2], 3);
         let cluster = Cluster { world: &world, api: &api, pods: &pods, kernel: &kernel };

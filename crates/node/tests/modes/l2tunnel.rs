@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 
 use hcn::Guid;
 
+use crate::harness::balancer::{Balancer, IPV6, everybody, names, remote_endpoint};
 use crate::harness::document::{endpoint, network, subnet};
 use crate::harness::node::Daemon;
 use crate::harness::world::{OUTSIDE, ROUTER};
@@ -11,6 +12,10 @@ use crate::harness::{MOMENT, Node, Pod, Sniffer, World, pings, run, tcp, udp};
 
 /// A port that the fabric does not let through.
 const BLOCKED: u16 = 2323;
+
+/// A port of nodes, and what says that it is one: routed by the node itself, at an external address.
+const NODE_PORT: u16 = 30_080;
+const IS_NODE_PORT: u32 = 2 | 16;
 
 /// Puts a fabric where the bridge was: each node has a link to it, and so has the router.
 pub(crate) fn with_fabric(nodes: usize) -> (World, Daemon) {
@@ -100,6 +105,29 @@ fn pods_nodes_and_the_outside_meet_through_the_fabric() {
                 assert_eq!(tcp(&one, outside).ip(), own, "the address is visible on the underlay");
             }
             assert_eq!(tcp(&world.outside, own).ip(), OUTSIDE[at]);
+        }
+    });
+}
+
+#[test]
+fn node_ports_lead_to_backends_on_both_sides_of_the_fabric() {
+    run("l2tunnel::node_ports_lead_to_backends_on_both_sides_of_the_fabric", || {
+        let (world, _fabric) = with_fabric(2);
+        let (first, second) = (tunnel(world.one()), tunnel(world.two()));
+        let (near, far) = (pod(world.one(), first, 1), pod(world.two(), second, 1));
+        // The fabric learns where somebody is when that one speaks.
+        world.nodes.iter().for_each(|node| pings(&world.underlay, node.v4()));
+        let remote = remote_endpoint(world.one(), first, &far, &[]);
+        for flags in [0, IPV6] {
+            let backends = vec![near.endpoint, remote];
+            let port = Balancer { vips: &[], backends, flags, mapping_flags: IS_NODE_PORT, port: NODE_PORT, ..Balancer::default() };
+            port.on(world.one());
+        }
+        for address in [world.one().v4(), world.one().v6()] {
+            let at = SocketAddr::new(address, NODE_PORT);
+            for place in [&world.outside, &**world.two()] {
+                assert_eq!(everybody(place, at).0, names(&[&near, &far]), "{} asks {at}", place.name);
+            }
         }
     });
 }

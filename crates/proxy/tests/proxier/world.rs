@@ -15,9 +15,11 @@ use hns::switch::Recorder;
 use hns::{Build, Options, Service as Hns};
 use k8s_openapi::api::core::v1::{Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use proxy::backend::SeenSlice;
 use proxy::cluster::Cluster;
 use proxy::desired::Setting;
 use proxy::proxier::{Obstacle, Proxier, Report};
+use proxy::service::SeenService;
 use serde_json::{Value, json};
 
 /// The node that the proxier runs on.
@@ -214,7 +216,9 @@ impl World {
     }
 
     pub(crate) fn cluster(&self) -> Cluster {
-        Cluster::read(NODE, Some(&self.node), self.services.values(), self.slices.values())
+        let services: Vec<_> = self.services.values().map(|service| Arc::new(SeenService::read(service))).collect();
+        let slices: Vec<_> = self.slices.values().map(|slice| Arc::new(SeenSlice::read(slice, NODE))).collect();
+        Cluster::of(NODE, Some(&self.node), &services, &slices)
     }
 
     /// A sync that must have no failures.

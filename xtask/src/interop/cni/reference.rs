@@ -28,7 +28,12 @@ const PROGRAMS: &[Program] = &[
 
 /// Builds all of them for Windows.
 pub(super) fn build(into: &Path) -> Result<(), String> {
-    for program in PROGRAMS {
+    build_some(into, |_| true)
+}
+
+/// Builds those that are wanted for Windows.
+pub(in crate::interop) fn build_some(into: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<(), String> {
+    for program in PROGRAMS.iter().filter(|program| is_wanted(program.name)) {
         let mut go = shell::program("go");
         go.current_dir(shell::root().join("interop").join(program.module));
         go.envs([("GOOS", "windows"), ("GOARCH", "amd64"), ("CGO_ENABLED", "0")]);

@@ -13,7 +13,6 @@ use crate::server::allocation::Ranges;
 use crate::server::document::{as_map, list, metadata, text, texts};
 use crate::server::operation::create_in;
 use crate::server::resource::{ENDPOINT_SLICES, NODES, PODS, SERVICES};
-use crate::server::selector::LabelSelector;
 use crate::server::status::Result;
 use crate::server::store::{Draft, Event, Key, State, Stored};
 use packing::Wanted;
@@ -92,9 +91,9 @@ pub(super) fn services_concerned(state: &State, event: &Event) -> Vec<Key> {
         return Vec::new();
     }
     let services = state.list(&SERVICES, Some(&key.namespace), None).filter(|service| {
-        let selector = LabelSelector::of_map(&service.document()["spec"]["selector"]);
-        let was = event.previous.as_ref().is_some_and(|previous| selector.matches(&previous.labels));
-        !selector.is_empty() && (was || selector.matches(&event.current.labels))
+        let selector = &service.selector;
+        let was = event.previous.as_ref().is_some_and(|previous| selector.are_among(&previous.labels));
+        !selector.is_empty() && (was || selector.are_among(&event.current.labels))
     });
     services.map(|service| service.key.clone()).collect()
 }

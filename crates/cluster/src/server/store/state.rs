@@ -36,6 +36,15 @@ impl Labels {
         let at = self.0.binary_search_by(|(known, _)| (**known).cmp(key)).ok()?;
         Some(&self.0[at].1)
     }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether others have all of these.
+    pub(crate) fn are_among(&self, others: &Self) -> bool {
+        self.0.iter().all(|(key, value)| others.get(key) == Some(&**value))
+    }
 }
 
 impl<'a> FromIterator<(&'a str, &'a str)> for Labels {
@@ -55,6 +64,8 @@ pub(crate) struct Stored {
     pub(crate) revision: u64,
     pub(crate) uid: Box<str>,
     pub(crate) labels: Labels,
+    /// The labels of the pods that a Service is for. Which Services a pod concerns is asked whenever one changes.
+    pub(crate) selector: Labels,
     /// The fields that selectors of this resource may name.
     pub(crate) fields: Box<[(&'static str, Box<str>)]>,
     /// What no other object may have at the same time, such as an address.
@@ -73,6 +84,7 @@ impl Stored {
             revision,
             uid: text(document, "/metadata/uid").into(),
             labels: texts(document, "/metadata/labels").collect(),
+            selector: texts(document, "/spec/selector").collect(),
             fields: (resource.fields)(document).into_iter().map(|(name, value)| (name, value.into())).collect(),
             claims: (resource.claims)(document).into_iter().map(Into::into).collect(),
             owners: list(document, "/metadata/ownerReferences").iter().map(|owner| text(owner, "/uid").into()).collect(),

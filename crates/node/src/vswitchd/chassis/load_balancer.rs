@@ -128,7 +128,7 @@ impl Chassis {
                 aliases: &aliases,
                 pool: adapter.pool,
                 domain: network.site.domain,
-                underlay: (network.mode == Mode::L2Bridge).then_some(adapter.underlay),
+                underlay: matches!(network.mode, Mode::L2Bridge | Mode::L2Tunnel).then_some(adapter.underlay),
                 limits: &network.site.limits,
                 defects: &network.site.defects,
             };
