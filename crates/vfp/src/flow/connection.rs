@@ -224,7 +224,7 @@ struct Owned {
 }
 
 /// How many of a port's connections are looked at to find one that can make room.
-const LOOKED_AT: usize = 32;
+pub(crate) const LOOKED_AT: usize = 32;
 
 impl Connections {
     pub(crate) fn new(capacity: usize, seed: u64) -> Self {
@@ -269,21 +269,17 @@ impl Connections {
         self.owned(port) < self.capacity.saturating_sub(self.count)
     }
 
-    /// A connection of the port that can make room: the oldest one looked at that was never answered, or is over.
-    pub(crate) fn expendable(&mut self, port: PortId, is_over: impl Fn(&Connection) -> bool) -> Option<ConnectionId> {
+    /// The connection of the port to be looked at next for one that can make room: the oldest, then the next one, and around.
+    pub(crate) fn next_owned(&mut self, port: PortId) -> Option<ConnectionId> {
         let owned = self.by_owner.get_mut(&port)?;
-        for _ in 0..LOOKED_AT.min(owned.oldest.len()) {
+        loop {
             let id = owned.oldest.pop_front()?;
-            let Some(connection) = self.slots.get(id as usize).and_then(Option::as_ref) else { continue };
-            if connection.owner() != port {
-                continue;
-            }
-            owned.oldest.push_back(id);
-            if is_over(connection) {
+            // The queue names connections that are gone, and whose number another may have by now.
+            if self.slots.get(id as usize).and_then(Option::as_ref).is_some_and(|connection| connection.owner() == port) {
+                owned.oldest.push_back(id);
                 return Some(id);
             }
         }
-        None
     }
 
     /// Adds a connection. Both of its scopes must be free, and the caller has made sure of the port's share.

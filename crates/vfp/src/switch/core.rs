@@ -3,12 +3,14 @@
 use foldhash::HashMap;
 use std::sync::Arc;
 
+use wire::number::protocol;
+
 use super::{Flows, Limits};
 use crate::counters::SwitchCounters;
 use crate::domain::{Domain, DomainId};
 use crate::flow::affinity::Affinities;
 use crate::flow::connection::{Connection, ConnectionId, Connections, Way};
-use crate::flow::expiry::Timeouts;
+use crate::flow::expiry::{TcpState, Timeouts};
 use crate::fragment::Fragments;
 use crate::layer::Program;
 use crate::nat::{CLASH_PORTS, CLASHES, NatPool, NatPoolSpec, PoolId};
@@ -127,10 +129,26 @@ impl Core {
     /// Whether a connection has been idle for as long as it may.
     pub(crate) fn is_expired(&self, connection: &Connection, now: Instant) -> bool {
         let carrier = self.carrier(connection).and_then(|id| self.connections.get(id));
-        let forward = &connection.forward;
-        let answers = connection.reply.seen.tcp_flags | carrier.map_or(0, |carrier| carrier.reply.seen.tcp_flags);
-        let idle = self.timeouts.idle(forward.scope.id.protocol, forward.seen.tcp_flags, answers, connection.is_answered());
+        let (initiator, responder) = tcp_flags(connection, carrier);
+        let idle = self.timeouts.idle(connection.forward.scope.id.protocol, initiator, responder, connection.is_answered());
         let last_seen = carrier.map_or(connection.last_seen(), |carrier| carrier.last_seen().max(connection.last_seen()));
         now.since(last_seen) >= idle
     }
+
+    /// Whether a connection can make room for another of its port: it was never answered, or both ends are done with it. A closed one is
+    /// remembered for its last packets only, so that a client of many short connections has as many as it likes.
+    pub(crate) fn is_expendable(&self, connection: &Connection, now: Instant) -> bool {
+        if !connection.is_answered() || self.is_expired(connection, now) {
+            return true;
+        }
+        let carrier = self.carrier(connection).and_then(|id| self.connections.get(id));
+        let (initiator, responder) = tcp_flags(connection, carrier);
+        connection.forward.scope.id.protocol == protocol::TCP && TcpState::from_flags(initiator, responder) == TcpState::Closed
+    }
+}
+
+/// All flags that the initiator and the other side have sent; the latter perhaps by the connection that carries the answers.
+fn tcp_flags(connection: &Connection, carrier: Option<&Connection>) -> (u8, u8) {
+    let carried = carrier.map_or(0, |carrier| carrier.reply.seen.tcp_flags);
+    (connection.forward.seen.tcp_flags, connection.reply.seen.tcp_flags | carried)
 }

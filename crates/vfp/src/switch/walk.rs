@@ -15,7 +15,7 @@ pub(super) use self::facts::Facts;
 use super::core::Core;
 use super::known::is_too_large;
 use super::{Sink, Switch, is_cached};
-use crate::flow::connection::{Connection, ConnectionId, Scope, Side, Way};
+use crate::flow::connection::{Connection, ConnectionId, LOOKED_AT, Scope, Side, Way};
 use crate::flow::entry::Entry;
 use crate::flow::expiry::TcpState;
 use crate::flow::key::FlowKey;
@@ -331,16 +331,17 @@ impl Switch {
 
     /// Ends a connection of the port that nobody would miss, or says that there is none.
     fn make_room(&self, core: &mut Core, packet: &Packet<'_>) -> Result<(), End> {
-        let (timeouts, now) = (core.timeouts, packet.now);
-        let is_over = |connection: &Connection| {
-            let flags = (connection.forward.seen.tcp_flags, connection.reply.seen.tcp_flags);
-            let idle = timeouts.idle(connection.forward.scope.id.protocol, flags.0, flags.1, connection.is_answered());
-            !connection.is_answered() || now.since(connection.last_seen()) >= idle
-        };
-        let victim = core.connections.expendable(packet.port, is_over).ok_or(End::drop(DropReason::NoFlowResources))?;
-        core.counters.connections_evicted += 1;
-        core.end(victim, &self.flows);
-        Ok(())
+        for _ in 0..LOOKED_AT {
+            let Some(id) = core.connections.next_owned(packet.port) else { break };
+            // Whether it is over may be known to the fast path alone.
+            core.collect_all(id, &self.flows);
+            if core.connections.get(id).is_some_and(|connection| core.is_expendable(connection, packet.now)) {
+                core.counters.connections_evicted += 1;
+                core.end(id, &self.flows);
+                return Ok(());
+            }
+        }
+        Err(End::drop(DropReason::NoFlowResources))
     }
 
     /// Counts the packet for its connection, and puts its flow into the unified flow table.

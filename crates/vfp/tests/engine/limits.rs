@@ -2,7 +2,9 @@
 
 use vfp::{DropReason, Limits, PortId, PortKind, ProgramSpec, SwitchError, Tier};
 
-use super::bench::{Bench, port_spec, udp};
+use wire::number::tcp_flag::{ACK, FIN, SYN};
+
+use super::bench::{Bench, port_spec, tcp, udp};
 
 /// Some NICs that reach each other, with room for so much.
 fn crowd(limits: Limits, nics: u8) -> (Bench, Vec<PortId>) {
@@ -68,6 +70,27 @@ fn answered_connections_are_not_given_up() {
     bench.wait(181);
     bench.pass(ports[0], &from(1, 9));
     assert_eq!(bench.switch.counters().connections_evicted, 1, "one that is over makes room");
+}
+
+#[test]
+fn closed_connections_make_room_at_once_and_open_ones_do_not() {
+    let (mut bench, ports) = crowd(Limits { ports: 8, connections: 16, flows: 64 }, 2);
+    let there = |port: u16, flags: u8| tcp((1, 2), ("10.0.0.1", port), ("10.0.0.2", 80), flags);
+    let back = |port: u16, flags: u8| tcp((2, 1), ("10.0.0.2", 80), ("10.0.0.1", port), flags);
+    let mut talk = |port: u16, last: u8| {
+        bench.pass(ports[0], &there(port, SYN));
+        bench.pass(ports[1], &back(port, SYN | ACK));
+        bench.pass(ports[0], &there(port, ACK));
+        bench.pass(ports[0], &there(port, last));
+        bench.pass(ports[1], &back(port, last));
+    };
+    (1..=2).for_each(|port| talk(port, ACK));
+    // More than there is room for: each that is over makes room for the next one.
+    (3..=200).for_each(|port| talk(port, FIN | ACK));
+    assert!(bench.switch.counters().connections_evicted >= 190);
+    for open in 1..=2 {
+        assert_ne!(bench.send(ports[0], &there(open, ACK)).tier, Tier::New, "connection {open} is open");
+    }
 }
 
 #[test]
