@@ -24,6 +24,7 @@ mod subject;
 #[cfg(test)]
 mod tests;
 mod trial;
+mod update;
 
 use std::fmt;
 use std::sync::Arc;

@@ -126,6 +126,25 @@ impl Daemon {
     }
 }
 
+/// A program that runs until this is dropped, and is not started again.
+pub(crate) struct Guest(#[expect(dead_code, reason = "it ends with this value")] Child);
+
+impl Guest {
+    /// Starts a program in a network namespace, and waits until it says that it is ready.
+    pub(crate) async fn start(program: &Program, namespace: &Namespace) -> Result<Self, NotReady> {
+        let not_ready = |cause: String| NotReady { cause: format!("{}: {cause}", program.name), log: tail(&program.log()) };
+        let mut child = spawn(program, Some(namespace)).map_err(|error| not_ready(format!("it could not be started: {error}")))?;
+        let output = child.stdout.take();
+        tokio::select! {
+            status = child.wait() => {
+                Err(not_ready(status.map_or_else(|error| error.to_string(), |status| format!("it ended with {status}"))))
+            }
+            () = line(output) => Ok(Self(child)),
+            () = tokio::time::sleep(PATIENCE) => Err(not_ready(format!("it was not ready after {} s", PATIENCE.as_secs()))),
+        }
+    }
+}
+
 /// The last lines of a log.
 fn tail(path: &Path) -> Vec<String> {
     let read = || -> io::Result<String> {

@@ -17,7 +17,7 @@ use ipnet::IpNet;
 use serde_json::{Value, json};
 
 use crate::cni::CniError;
-use crate::daemon::{Daemon, NotReady, Program, Readiness};
+use crate::daemon::{Daemon, Guest, NotReady, Program, Readiness};
 use crate::foreign::{self, Facts};
 use crate::names::Dns;
 use crate::runtime::{Engine, Plain};
@@ -207,6 +207,14 @@ impl LabNode {
         match &self.kind {
             Kind::Windows(windows) => Some(windows.hcn()),
             Kind::Linux(_) => None,
+        }
+    }
+
+    /// Another HNS of its build beside its own, without some items and without a switch, for as long as the guest is kept.
+    pub(crate) async fn hns_without(&self, items: &[&str]) -> Result<(Guest, Arc<Client>), NotReady> {
+        match &self.kind {
+            Kind::Windows(windows) => windows.hns_without(self, items).await,
+            Kind::Linux(_) => Err(NotReady { cause: format!("{} is a Linux node, which has no HNS", self.spec.name), log: Vec::new() }),
         }
     }
 

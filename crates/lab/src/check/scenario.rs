@@ -4,7 +4,7 @@ use super::stage::Stage;
 use super::subject::Subject;
 use super::{
     Documented, Finding, Observed, affinity, backends, client_address, cni_check, direct, families, host_network, icmp, names, node,
-    overlay, pod_to_pod,
+    overlay, pod_to_pod, update,
 };
 
 /// Something that the documents say.
@@ -26,6 +26,7 @@ pub(super) enum Scenario {
     IcmpToOutside,
     IcmpInside,
     CniCheck,
+    OverlayUpdate,
     VniAndPort,
     RemoteNodeToPod,
     PodToPod,
@@ -36,7 +37,7 @@ pub(super) enum Scenario {
 
 impl Scenario {
     /// All of them.
-    pub(super) const ALL: [Self; 22] = [
+    pub(super) const ALL: [Self; 23] = [
         Self::SessionAffinity,
         Self::AffinityTimeout,
         Self::DirectServerReturn,
@@ -53,6 +54,7 @@ impl Scenario {
         Self::IcmpToOutside,
         Self::IcmpInside,
         Self::CniCheck,
+        Self::OverlayUpdate,
         Self::VniAndPort,
         Self::RemoteNodeToPod,
         Self::PodToPod,
@@ -86,6 +88,7 @@ impl Scenario {
             Self::IcmpToOutside => "ICMP to outside",
             Self::IcmpInside => "ICMP between pods",
             Self::CniCheck => "CNI CHECK",
+            Self::OverlayUpdate => "overlay without KB4489899",
             Self::VniAndPort => "flannel VXLAN, other VNI and port",
             Self::RemoteNodeToPod => "node to pods of other nodes",
             Self::PodToPod => "pod to pod",
@@ -101,7 +104,7 @@ impl Scenario {
             Self::ClientAddress | Self::LocalWithoutDsr | Self::NodePort | Self::NodePortFromNode => true,
             Self::NodeToService | Self::Backends => true,
             Self::DualStack | Self::HostNetwork | Self::Ipv6OnOverlay | Self::Ipv6Alone | Self::IcmpToOutside | Self::IcmpInside => false,
-            Self::CniCheck | Self::VniAndPort | Self::RemoteNodeToPod | Self::PodToPod | Self::DottedNames | Self::SearchList => false,
+            Self::CniCheck | Self::OverlayUpdate | Self::VniAndPort | Self::RemoteNodeToPod | Self::PodToPod | Self::DottedNames | Self::SearchList => false,
         }
     }
 
@@ -128,6 +131,7 @@ impl Scenario {
             Self::IcmpToOutside => icmp::outward_documented(subject),
             Self::IcmpInside => icmp::inside_documented(subject),
             Self::CniCheck => cni_check::documented(subject),
+            Self::OverlayUpdate => update::documented(subject),
             Self::VniAndPort => overlay::tunnel_documented(subject),
             Self::RemoteNodeToPod => overlay::remote_node_documented(subject),
             Self::PodToPod => pod_to_pod::documented(subject),
@@ -156,6 +160,7 @@ impl Scenario {
             Self::IcmpToOutside => icmp::observe_outward(stage).await,
             Self::IcmpInside => icmp::observe_inside(stage).await,
             Self::CniCheck => cni_check::observe(stage).await,
+            Self::OverlayUpdate => update::observe(stage).await,
             Self::VniAndPort => overlay::observe_tunnel(stage).await,
             Self::RemoteNodeToPod => overlay::observe_remote_node(stage).await,
             Self::PodToPod => pod_to_pod::observe(stage).await,

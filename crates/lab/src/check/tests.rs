@@ -85,6 +85,12 @@ fn known_issues_are_those_of_ws2022() {
 }
 
 #[test]
+fn an_update_is_needed_on_ws2019_alone() {
+    assert_eq!(said(Scenario::OverlayUpdate, Mode::Overlay, false), "no yes yes yes yes yes");
+    assert_eq!(said(Scenario::OverlayUpdate, Mode::L2bridge, false), ["not-in-this-lab"; 6].join(" "));
+}
+
+#[test]
 fn what_is_said_of_one_plugin_is_not_said_of_others() {
     let (rest, all) = ("no no no no no yes", "yes yes yes yes yes yes");
     let azure = |mode| NetworkSpec { mode, plugin: Some(Plugin::AzureVnet), ..NetworkSpec::default() };

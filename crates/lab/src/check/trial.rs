@@ -79,6 +79,20 @@ impl Trial {
         tokio::task::spawn_blocking(play).await.map_err(|error| error.to_string())?
     }
 
+    /// Offers the documents of its network, with a way to the other node, to another HNS of this node. An error says why it refused them.
+    pub(super) async fn offer_to(self, hcn: Arc<Client>, stage: &Stage) -> Result<String, String> {
+        let here = site(&stage.here).ok_or("the node has no HNS")?;
+        let there = stage.there.as_deref().and_then(site).ok_or("the other node has no HNS")?;
+        let (here, network) = (Site { hcn, ..here }, self.network(0, Some(&there)));
+        let play = move || {
+            let mut made = Made::default();
+            let outcome = made.create(&here, Kind::Network, None, network);
+            made.remove();
+            outcome.map(|_| format!("{} takes a network with a way to {}", here.name, there.name))
+        };
+        tokio::task::spawn_blocking(play).await.map_err(|error| error.to_string())?
+    }
+
     fn play(&self, sites: &[Site], made: &mut Made) -> Result<String, String> {
         let first = sites.first().ok_or("there is no node to try it on")?;
         let last = sites.last().unwrap_or(first);

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::{LabNode, SWITCH, Sandbox, Surroundings, strings};
 use crate::cni::{Attachment, CniError, Network};
-use crate::daemon::{NotReady, Program};
+use crate::daemon::{Guest, NotReady, Program};
 use crate::foreign::{HNSD, Plugins};
 use crate::names::Dns;
 use crate::runtime::{ComputeSystems, Engine};
@@ -85,12 +85,23 @@ impl Windows {
         let path = |name: &str| self.directory.join(name).display().to_string();
         let mut arguments = strings(&["--socket", &path("hnsd.sock"), "--state-dir", &path("hns"), "--switch", &path(SWITCH)]);
         arguments.extend(strings(&["--listen", HNSD]));
-        if let Some(build) = &spec.build {
-            arguments.extend(strings(&["--profile", build]));
-        }
-        arguments.extend(spec.with.iter().flat_map(|item| strings(&["--with", item])));
-        arguments.extend(spec.without.iter().flat_map(|item| strings(&["--without", item])));
+        arguments.extend(build_arguments(spec));
         arguments
+    }
+
+    pub(super) async fn hns_without(&self, node: &LabNode, items: &[&str]) -> Result<(Guest, Arc<Client>), NotReady> {
+        let (socket, state) = (self.directory.join("hnsd-guest.sock"), self.directory.join("hns-guest"));
+        // What an earlier one has kept is not of interest.
+        _ = std::fs::remove_dir_all(&state);
+        let mut arguments = vec!["--socket".to_owned(), socket.display().to_string()];
+        arguments.extend(["--state-dir".to_owned(), state.display().to_string()]);
+        arguments.extend(strings(&["--switch", "none"]));
+        arguments.extend(build_arguments(&node.spec));
+        arguments.extend(items.iter().flat_map(|item| strings(&["--without", item])));
+        let mut program = Program::role(&node.spec.name, "hnsd", &arguments);
+        program.name.push_str("-guest");
+        let guest = Guest::start(&program, &node.namespace).await?;
+        Ok((guest, Arc::new(Client::new(Address::Unix(socket)))))
     }
 
     fn kube_proxy(&self, node: &LabNode, source_vips: &[String]) -> Program {
@@ -202,6 +213,13 @@ impl Windows {
         let client = self.client.clone();
         blocking(move || client.delete(ObjectKind::Namespace, id)).await
     }
+}
+
+/// The build that HNS runs as.
+fn build_arguments(spec: &NodeSpec) -> Vec<String> {
+    let profile = spec.build.iter().flat_map(|build| strings(&["--profile", build]));
+    let with = spec.with.iter().flat_map(|item| strings(&["--with", item]));
+    profile.chain(with).chain(spec.without.iter().flat_map(|item| strings(&["--without", item]))).collect()
 }
 
 /// Addresses of one network are given out from one directory, whoever takes them.
