@@ -58,19 +58,31 @@ fn two_labs_run_side_by_side() {
     assert_eq!(labs.processes(), [""; 0]);
 }
 
+/// A pod that nobody can wait for.
+const NEVER_READY: &str = "\
+apiVersion: v1
+kind: Pod
+metadata: {name: never}
+spec:
+  nodeName: win1
+  containers: [{name: main, image: agnhost, args: [netexec], readinessProbe: {exec: {command: ['false']}}}]
+";
+
 #[test]
 fn a_lab_that_is_interrupted_or_killed_leaves_nothing() {
     let Some(labs) = Labs::new() else { return };
-    let file = labs.file("lab.yaml", SMALL);
+    // A lab that would have come up before the signal would stay.
+    let file = labs.file("lab.yaml", &format!("{SMALL}---\n{NEVER_READY}"));
     for (pause, signal) in [(1, Signal::SIGINT), (150, Signal::SIGINT), (300, Signal::SIGKILL)] {
         let mut up = labs.command(&["lab", "up", &file]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the command");
         std::thread::sleep(Duration::from_millis(pause));
         kill(Pid::from_raw(up.id().cast_signed()), signal).expect("it runs");
-        up.wait().expect("it ends");
+        let status = up.wait().expect("it ends");
+        assert!(!status.success(), "{status}, before {signal} came");
         eventually("nothing is left", || labs.processes().is_empty());
     }
     // Whatever a kill has left in the directory goes with the next one.
-    labs.ok(&["lab", "up", &file]);
+    labs.ok(&["lab", "up", &labs.file("lab.yaml", SMALL)]);
     labs.ok(&["lab", "down"]);
     assert_eq!(fs::read_dir(labs.home()).expect("the directory").count(), 0);
 }

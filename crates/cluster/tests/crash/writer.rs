@@ -47,6 +47,11 @@ impl Writer {
         Ok(())
     }
 
+    /// The changes whose answers have not come.
+    pub(crate) fn unanswered(&self) -> impl Iterator<Item = String> {
+        self.objects.iter().filter_map(|object| Some(format!("{} to {:?}", object.name, object.open.as_ref()?)))
+    }
+
     /// Compares what is there with what was acknowledged.
     pub(crate) async fn settle(&mut self, client: &Client) -> Result<(), String> {
         let api = maps(client);

@@ -104,7 +104,8 @@ impl Scenario {
             Self::ClientAddress | Self::LocalWithoutDsr | Self::NodePort | Self::NodePortFromNode => true,
             Self::NodeToService | Self::Backends => true,
             Self::DualStack | Self::HostNetwork | Self::Ipv6OnOverlay | Self::Ipv6Alone | Self::IcmpToOutside | Self::IcmpInside => false,
-            Self::CniCheck | Self::OverlayUpdate | Self::VniAndPort | Self::RemoteNodeToPod | Self::PodToPod | Self::DottedNames | Self::SearchList => false,
+            Self::OverlayUpdate => false,
+            Self::CniCheck | Self::VniAndPort | Self::RemoteNodeToPod | Self::PodToPod | Self::DottedNames | Self::SearchList => false,
         }
     }
 
