@@ -1,5 +1,8 @@
 //! `cargo xtask ci`: everything that must hold before a change goes in, in order, stopping at the first failure.
 
+use std::process;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::{dist, interop, labs, shell, test, tidy};
@@ -9,6 +12,9 @@ struct Step {
     name: &'static str,
     run: fn() -> Result<(), String>,
 }
+
+/// How long a step may take, several times what the longest does. One that hangs shall say where, instead of being ended by whoever runs CI.
+const STEP_LIMIT: Duration = Duration::from_secs(40 * 60);
 
 /// How many rounds the crash test plays here; `cargo test` plays a few.
 const CRASH_ROUNDS: &str = "200";
@@ -46,7 +52,9 @@ pub(crate) fn run() -> Result<(), String> {
     for (index, step) in STEPS.iter().enumerate() {
         println!("\n==> {}/{} {}", index + 1, STEPS.len(), step.name);
         let start = Instant::now();
+        let watched = watch_over(step.name);
         let outcome = (step.run)();
+        drop(watched);
         let took = start.elapsed();
         println!("<== {} {} in {}", step.name, if outcome.is_ok() { "passed" } else { "FAILED" }, clock(took));
         done.push((took, outcome.is_ok()));
@@ -57,6 +65,21 @@ pub(crate) fn run() -> Result<(), String> {
     }
     println!("\n{}\nall passed in {}", table(&done), clock(start.elapsed()));
     Ok(())
+}
+
+/// Ends everything, with a list of what runs, if a step is not over in time. It is over when the answer is dropped.
+fn watch_over(step: &'static str) -> Sender<()> {
+    let (over, watched) = mpsc::channel();
+    thread::spawn(move || {
+        if watched.recv_timeout(STEP_LIMIT) != Err(RecvTimeoutError::Timeout) {
+            return;
+        }
+        println!("\n{step} is not over after {}; what runs:", clock(STEP_LIMIT));
+        // Without a list there is still the name of the step.
+        let _ = shell::run(shell::program("ps").args(["-eo", "pid,ppid,etime,stat,wchan:24,args", "--forest"]));
+        process::exit(1);
+    });
+    over
 }
 
 fn clippy() -> Result<(), String> {

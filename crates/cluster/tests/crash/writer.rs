@@ -1,5 +1,7 @@
 //! Somebody who changes objects and remembers what was acknowledged.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client};
@@ -7,6 +9,10 @@ use serde_json::json;
 
 use super::random::Random;
 use super::server::{maps, value_of, version_of};
+
+/// How long an answer is waited for. A connection whose server was killed ends long before; whoever is not told so gives up by itself, as every
+/// client does.
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
 /// How many objects each has.
 const OBJECTS: usize = 8;
@@ -47,16 +53,13 @@ impl Writer {
         Ok(())
     }
 
-    /// The changes whose answers have not come.
-    pub(crate) fn unanswered(&self) -> impl Iterator<Item = String> {
-        self.objects.iter().filter_map(|object| Some(format!("{} to {:?}", object.name, object.open.as_ref()?)))
-    }
-
     /// Compares what is there with what was acknowledged.
     pub(crate) async fn settle(&mut self, client: &Client) -> Result<(), String> {
         let api = maps(client);
         for object in &mut self.objects {
-            let found = api.get_opt(&object.name).await.map_err(|error| format!("{}: {error}", object.name))?;
+            let found = answer(api.get_opt(&object.name)).await;
+            let found = found.ok_or_else(|| format!("{}: no answer within {} s", object.name, ANSWER_LIMIT.as_secs()))?;
+            let found = found.map_err(|error| format!("{}: {error}", object.name))?;
             object.compare(found.map(|map| (version_of(&map), value_of(&map))));
         }
         Ok(())
@@ -74,20 +77,20 @@ impl Writer {
             (Some(_), true) => {
                 object.open = Some(None);
                 // What answers a removal is the object as it was, so the version of the removal is for watchers to see.
-                api.delete(&object.name, &DeleteParams::default()).await.map(|_| None)
+                answer(api.delete(&object.name, &DeleteParams::default())).await.map(|answer| answer.map(|_| None))
             }
             (Some((version, _)), false) => {
                 object.open = Some(Some(value.clone()));
                 let map = map(&object.name, &value, Some(*version));
-                api.replace(&object.name, &PostParams::default(), &map).await.map(|map| Some(version_of(&map)))
+                answer(api.replace(&object.name, &PostParams::default(), &map)).await.map(made)
             }
             (None, _) => {
                 object.open = Some(Some(value.clone()));
-                api.create(&PostParams::default(), &map(&object.name, &value, None)).await.map(|map| Some(version_of(&map)))
+                answer(api.create(&PostParams::default(), &map(&object.name, &value, None))).await.map(made)
             }
         };
         match outcome {
-            Ok(version) => {
+            Some(Ok(version)) => {
                 object.open = None;
                 object.known = version.map(|version| (version, value));
                 if version.is_some_and(|version| version <= newest) {
@@ -96,9 +99,9 @@ impl Writer {
                 self.acknowledged.extend(version);
                 Ok(true)
             }
-            Err(kube::Error::Api(status)) => Err(format!("{}: {} ({})", object.name, status.message, status.code)),
+            Some(Err(kube::Error::Api(status))) => Err(format!("{}: {} ({})", object.name, status.message, status.code)),
             // It was killed. Whether the change was made is seen in its next life.
-            Err(_) => Ok(false),
+            Some(Err(_)) | None => Ok(false),
         }
     }
 }
@@ -120,6 +123,16 @@ impl Object {
         );
         self.known = found;
     }
+}
+
+/// What is answered in time.
+async fn answer<T>(call: impl Future<Output = kube::Result<T>>) -> Option<kube::Result<T>> {
+    tokio::time::timeout(ANSWER_LIMIT, call).await.ok()
+}
+
+/// The version that a change was made as.
+fn made(answer: kube::Result<ConfigMap>) -> kube::Result<Option<u64>> {
+    answer.map(|map| Some(version_of(&map)))
 }
 
 fn map(name: &str, value: &str, version: Option<u64>) -> ConfigMap {
