@@ -2,7 +2,7 @@
 
 use std::io;
 
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 
 /// The signals that ask a process to end, kept from ending it.
 #[derive(Debug)]
@@ -23,4 +23,12 @@ impl Termination {
     pub fn wait(&self) -> io::Result<()> {
         self.signals.wait().map(drop).map_err(io::Error::from)
     }
+}
+
+/// Has this process, and those it starts from now on, end at Ctrl-C unless they do something else about it, also if they were started ignoring it.
+#[allow(unsafe_code)]
+pub fn heed_interrupts() -> io::Result<()> {
+    // SAFETY: no code is called when the signal comes; the kernel does what it does by default.
+    unsafe { signal(Signal::SIGINT, SigHandler::SigDfl) }?;
+    Ok(())
 }

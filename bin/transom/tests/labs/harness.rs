@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{SigHandler, Signal, signal};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -124,14 +123,6 @@ impl Drop for Labs {
         // A test that failed leaves no lab behind either.
         _ = self.run(&["lab", "down", "--all"]);
     }
-}
-
-/// Has programs that are started from now on heed Ctrl-C from their first moment. Those of a script's background are started ignoring it, and so
-/// is everything they start.
-#[allow(unsafe_code)]
-pub(crate) fn heed_interrupts() {
-    // SAFETY: no code is called when the signal comes, the kernel does what it does by default.
-    unsafe { signal(Signal::SIGINT, SigHandler::SigDfl) }.expect("signals have defaults");
 }
 
 /// The address of a pod, of IPv4.

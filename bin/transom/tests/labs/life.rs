@@ -7,7 +7,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::harness::{Labs, SMALL, address_of, eventually, heed_interrupts, mounts};
+use crate::harness::{Labs, SMALL, address_of, eventually, mounts};
 
 #[test]
 fn pods_talk_by_address_and_by_name_and_nothing_is_left() {
@@ -71,7 +71,8 @@ spec:
 #[test]
 fn a_lab_that_is_interrupted_or_killed_leaves_nothing() {
     let Some(labs) = Labs::new() else { return };
-    heed_interrupts();
+    // Whoever runs in the background of a script was started ignoring Ctrl-C, and so would be what is started here.
+    host::termination::heed_interrupts().expect("signals have defaults");
     // A lab that would have come up before the signal would stay.
     let file = labs.file("lab.yaml", &format!("{SMALL}---\n{NEVER_READY}"));
     for (pause, signal) in [(1, Signal::SIGINT), (150, Signal::SIGINT), (300, Signal::SIGKILL)] {
