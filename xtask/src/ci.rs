@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{dist, interop, labs, shell, test, tidy};
+use crate::{bpf, dist, interop, labs, shell, test, tidy};
 
 /// One thing that must hold.
 struct Step {
@@ -33,6 +33,7 @@ const STEPS: &[Step] = &[
     Step { name: "clippy for Windows", run: clippy_for_windows },
     Step { name: "tidy", run: tidy::run },
     Step { name: "shellcheck", run: || shell::run(shell::program("shellcheck").arg(".ci/run")) },
+    Step { name: "bpf", run: || bpf::run(true) },
     Step { name: "crash test", run: crash_test },
     Step { name: "chaos", run: chaos },
     Step { name: "labs", run: labs::run },

@@ -1,6 +1,7 @@
 //! What CI and people run: `cargo xtask COMMAND`.
 
 mod bench;
+mod bpf;
 mod ci;
 mod dist;
 mod interop;
@@ -57,6 +58,12 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Build the programs for the kernel anew; needs clang, llvm and libbpf's headers.
+    Bpf {
+        /// Change nothing, and fail if the object is not what the source says.
+        #[arg(long)]
+        check: bool,
+    },
     /// Run a benchmark, in release mode.
     Bench {
         /// Which: api, cni, hns, proxy or vswitch.
@@ -78,6 +85,7 @@ fn main() -> ExitCode {
         Command::Dist => dist::run(),
         Command::Interop { peer } => interop::run(&peer),
         Command::Schema { check } => schema::run(check),
+        Command::Bpf { check } => bpf::run(check),
         Command::Bench { name, arguments } => bench::run(&name, &arguments),
     };
     match outcome {

@@ -9,6 +9,8 @@ pub mod clock;
 pub mod container;
 #[cfg(any(unix, windows))]
 pub mod interface;
+#[cfg(target_os = "linux")]
+pub mod kernel_flows;
 #[cfg(unix)]
 pub mod lock;
 #[cfg(target_os = "linux")]

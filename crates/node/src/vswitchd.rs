@@ -21,6 +21,8 @@ mod error;
 mod gateway;
 mod http;
 mod names;
+mod offload;
+mod pair;
 mod ports;
 mod resolver;
 mod tunnel;
@@ -31,7 +33,7 @@ mod worker;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant as Clock};
 
 use host::lock::Lock;
 use tokio::net::UnixListener;
@@ -41,9 +43,11 @@ pub use vfp::Limits;
 
 pub use api::{ApplyRequest, ApplyResponse, HeldObject, OrderMessage};
 pub use error::Error;
+pub use offload::DataPath;
 pub use view::{CounterSet, FlowRow, PortRow, RuleRow};
 
 use chassis::Chassis;
+use offload::KernelOffload;
 
 /// How vswitchd is run.
 #[derive(Clone, Debug)]
@@ -58,6 +62,8 @@ pub struct Options {
     pub spin: Duration,
     /// How much the switch may hold.
     pub limits: Limits,
+    /// How packets of pods are moved.
+    pub data_path: DataPath,
     /// The transport ports that translation takes.
     pub nat_ports: std::ops::RangeInclusive<u16>,
     /// Whether the tables of flows and connections lie in huge pages: more memory from the beginning, less time with many flows.
@@ -81,12 +87,18 @@ pub fn run(options: Options) -> Result<(), Error> {
     }
     let holder = format!("vswitchd (process {})", std::process::id());
     let _lock = Lock::take(&options.socket.with_extension("lock"), &holder).map_err(Error::Lock)?;
-    let switch = Arc::new(Switch::new(options.limits, Timeouts::default(), random_seed()));
+    let start = Clock::now();
+    let kernel = kernel(&options, start)?;
+    let switch = Switch::new(options.limits, Timeouts::default(), random_seed());
+    let switch = Arc::new(match &kernel {
+        Some(kernel) => switch.with_offload(kernel.clone()),
+        None => switch,
+    });
     if options.huge_pages {
         use_huge_pages(&switch);
     }
-    let workers = worker::Workers::start(worker_count(&options), options.spin, switch.clone())?;
-    let chassis = Arc::new(Mutex::new(Chassis::new(options.clone(), switch.clone(), workers)));
+    let workers = worker::Workers::start(worker_count(&options), options.spin, start, switch.clone(), kernel.clone())?;
+    let chassis = Arc::new(Mutex::new(Chassis::new(options.clone(), switch.clone(), workers, kernel)));
     let resolver = resolver::start(chassis.clone())?;
     let listener = host::socket::listen(&options.socket).map_err(Error::Socket)?;
     let made = host::socket::identity(&options.socket);
@@ -97,6 +109,24 @@ pub fn run(options: Options) -> Result<(), Error> {
     resolver.stop();
     chassis::lock(&chassis).shut_down();
     outcome
+}
+
+/// The kernel's table of flows, if there is to be one. It says why not.
+fn kernel(options: &Options, start: Clock) -> Result<Option<Arc<KernelOffload>>, Error> {
+    if options.data_path == DataPath::Tap {
+        return Ok(None);
+    }
+    match KernelOffload::load(options.limits, start) {
+        Ok(kernel) => {
+            tracing::info!("known flows go by the kernel");
+            Ok(Some(Arc::new(kernel)))
+        }
+        Err(error) if options.data_path == DataPath::Auto => {
+            tracing::info!(%error, "all packets go by this process");
+            Ok(None)
+        }
+        Err(error) => Err(Error::Message(format!("--data-path bpf: {error}; or use --data-path tap"))),
+    }
 }
 
 /// The tables are there already, and nothing is in them yet. The pages come now: making one takes the kernel milliseconds, for which no

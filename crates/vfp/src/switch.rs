@@ -13,7 +13,7 @@ mod walk;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wire::{Encapsulation, Fragment, Frame, Headers, Ip, Kind};
 
@@ -21,8 +21,10 @@ use self::core::Core;
 use crate::counters::PortCells;
 use crate::domain::DomainId;
 use crate::flow::connection::Side;
+use crate::flow::entry::Entry;
 use crate::flow::expiry::Timeouts;
-use crate::flow::table::Table;
+use crate::flow::table::{Seen, SlotId, Table};
+use crate::offload::{Offload, OffloadFlow};
 use crate::port::PortId;
 use crate::time::Instant;
 use crate::underlay::UnderlayId;
@@ -98,11 +100,12 @@ struct PortCell {
     counters: PortCells,
 }
 
-/// What the fast path works on: the unified flow table, and the ports.
+/// What the fast path works on: the unified flow table, and the ports. Flows may be in a table elsewhere besides.
 #[derive(Debug)]
 struct Flows {
     table: Table,
     cells: Box<[PortCell]>,
+    offload: Option<Arc<dyn Offload>>,
 }
 
 impl std::ops::Deref for Flows {
@@ -114,12 +117,53 @@ impl std::ops::Deref for Flows {
 }
 
 impl Flows {
+    /// Writes a flow into a slot, and puts it elsewhere too if that is possible.
+    fn write(&self, slot: SlotId, entry: &Entry, now: Instant) {
+        self.withdraw(slot);
+        let put = |offload: &Arc<dyn Offload>| OffloadFlow::of(entry).is_some_and(|flow| offload.put(&flow));
+        let offloaded = self.offload.as_ref().is_some_and(put);
+        self.table.write(slot, &Entry { offloaded, ..*entry }, now);
+    }
+
+    /// Empties a slot.
+    fn erase(&self, slot: SlotId) {
+        self.withdraw(slot);
+        self.table.erase(slot);
+    }
+
+    /// Has the flow of a slot forwarded here alone.
+    fn withdraw(&self, slot: SlotId) {
+        if let Some(offload) = &self.offload {
+            let entry = self.table.get(slot);
+            if entry.offloaded {
+                offload.remove(&entry.key.0);
+            }
+        }
+    }
+
+    /// What the packets of a flow have left, here and elsewhere.
+    fn seen(&self, slot: SlotId) -> Seen {
+        let seen = self.table.seen(slot);
+        let Some(offload) = &self.offload else { return seen };
+        let entry = self.table.get(slot);
+        if !entry.offloaded {
+            return seen;
+        }
+        let counted = offload.counted(&entry.key.0);
+        Seen {
+            packets: seen.packets + counted.packets,
+            bytes: seen.bytes + counted.bytes,
+            at: seen.at.max(counted.at),
+            tcp_flags: seen.tcp_flags | counted.tcp_flags,
+        }
+    }
+
     /// Adds what the slot of a flow has counted since the last time to the flow and to both of its ports. Answers how many
     /// packets that were.
     fn collect(&self, side: &mut Side) -> u64 {
         let Some(slot) = side.slot else { return 0 };
         let to = self.table.to(slot);
-        let (packets, bytes) = side.collect(&self.table.seen(slot));
+        let (packets, bytes) = side.collect(&self.seen(slot));
         if let Some(cell) = self.cells.get(side.scope.port.0 as usize) {
             cell.counters.sent(packets, bytes);
         }
@@ -141,7 +185,15 @@ impl Switch {
     /// A switch without ports. `seed` is for its hash tables: whoever knows it can make flows collide.
     pub fn new(limits: Limits, timeouts: Timeouts, seed: u64) -> Self {
         let cells = (0..limits.ports).map(|_| PortCell::default()).collect();
-        Self { flows: Flows { table: Table::new(limits.flows, seed), cells }, core: Mutex::new(Core::new(limits, timeouts, seed)) }
+        let flows = Flows { table: Table::new(limits.flows, seed), cells, offload: None };
+        Self { flows, core: Mutex::new(Core::new(limits, timeouts, seed)) }
+    }
+
+    /// Puts flows into a table elsewhere too, from the first one on.
+    #[must_use]
+    pub fn with_offload(mut self, offload: Arc<dyn Offload>) -> Self {
+        self.flows.offload = Some(offload);
+        self
     }
 
     /// Has the operating system bring the memory of the flow table now, which otherwise comes as flows do.

@@ -20,9 +20,9 @@ pub struct Transposition {
     pub(crate) port_difference: u16,
 }
 
-const MACS: u8 = 1;
-const ADDRESSES: u8 = 2;
-const PORTS: u8 = 4;
+pub(crate) const MACS: u8 = 1;
+pub(crate) const ADDRESSES: u8 = 2;
+pub(crate) const PORTS: u8 = 4;
 
 /// What a transposition starts from and ends at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -267,7 +267,12 @@ fn flows(output: &Output, args: &FlowArgs) -> Result<(), Failure> {
             row.translated.unwrap_or_default().into(),
             row.tunnel.unwrap_or_default().into(),
             row.state.unwrap_or_default().into(),
-            if row.unified { "yes" } else { "no" }.into(),
+            match (row.unified, row.kernel) {
+                (_, true) => "kernel",
+                (true, false) => "yes",
+                (false, false) => "no",
+            }
+            .into(),
             row.packets.to_string().into(),
             format!("{:.1}s", row.idle_ms as f64 / 1000.0).into(),
         ];

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use host::lock::LockError;
 use host::socket::SocketError;
-use node::vswitchd::{Error, Options, default_namespace_dir, default_socket};
+use node::vswitchd::{DataPath, Error, Options, default_namespace_dir, default_socket};
 
 use crate::exit::{Exit, Failure};
 
@@ -21,6 +21,9 @@ pub(crate) struct VswitchdArgs {
     /// Where network namespaces have their names, each by the id of its HCN namespace
     #[arg(long, value_name = "DIR", default_value_os_t = default_namespace_dir())]
     pub(crate) namespace_dir: PathBuf,
+    /// How packets of pods are moved: by this process (tap), or known flows by the kernel (bpf), or by the kernel where it can (auto)
+    #[arg(long, value_name = "tap|bpf|auto", env = "TRANSOM_DATA_PATH", default_value_t, value_parser = data_path)]
+    pub(crate) data_path: DataPath,
     /// Threads that move packets; by default one for two cores
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) workers: Option<u16>,
@@ -47,10 +50,16 @@ It needs the right to make network devices: run it as root, or in a user namespa
 Examples:
   transom vswitchd
   transom vswitchd --workers 2 --spin 0
+  transom vswitchd --data-path auto
   transom vfp port list";
 
 fn vfp_limits() -> node::vswitchd::Limits {
     node::vswitchd::Limits::default()
+}
+
+fn data_path(text: &str) -> Result<DataPath, String> {
+    let found = DataPath::ALL.into_iter().find(|path| path.to_string() == text);
+    found.ok_or_else(|| format!("there is {}", DataPath::ALL.map(|path| path.to_string()).join(", ")))
 }
 
 fn port_range(text: &str) -> Result<RangeInclusive<u16>, String> {
@@ -73,6 +82,7 @@ pub(crate) fn run(args: VswitchdArgs) -> Result<(), Failure> {
         workers: args.workers.map(usize::from),
         spin: Duration::from_micros(args.spin),
         limits: node::vswitchd::Limits { connections, flows: 2 * connections, ..vfp_limits() },
+        data_path: args.data_path,
         nat_ports: args.nat_ports,
         huge_pages: args.huge_pages,
     };
@@ -90,6 +100,12 @@ fn exit(error: &Error) -> Exit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn data_paths() {
+        assert_eq!(data_path("bpf"), Ok(DataPath::Bpf));
+        assert_eq!(data_path("ebpf"), Err("there is tap, bpf, auto".to_owned()));
+    }
 
     #[test]
     fn ranges_of_ports() {

@@ -8,6 +8,7 @@
 mod bridge;
 mod cable;
 mod ingress;
+mod kernel_flows;
 mod monitor;
 mod namespaces;
 mod ping;

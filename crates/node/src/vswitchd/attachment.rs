@@ -1,6 +1,8 @@
-//! The NIC of an endpoint: a TAP device in its namespace.
+//! The NIC of an endpoint: a TAP device in its namespace or, where known flows go by the kernel, one end of a pair of links.
 //!
 //! It outlives this process: pods keep their NIC, with its addresses and routes, while vswitchd is away, and the next one finds it by its alias.
+
+use std::sync::Arc;
 
 use hcn::endpoint::Endpoint;
 use hns::compile::endpoint::{NicPlan, NicRoute};
@@ -14,9 +16,14 @@ use host::vnic::{self, Route, VnicConfig};
 use vfp::Direction;
 
 use super::error::Error;
+use super::offload::KernelOffload;
+use super::pair::Pair;
 
 /// As much as one train of datagrams carries: what a tunnel sends of one large segment then goes in one call.
 const GSO_MAX: u32 = 61_000;
+
+/// What the kernel calls pairs of links.
+const PAIR: &str = "veth";
 
 /// The link by which programs of a namespace talk to each other.
 const LOOPBACK: &str = "lo";
@@ -26,7 +33,10 @@ const NICS_MAX: u32 = 64;
 
 /// A NIC in a namespace.
 pub(super) struct Attachment {
+    /// By which the engine reads and writes: the NIC itself, or what is beside the other end of its pair.
     tap: Tap,
+    /// The switch's end, if flows can be in the kernel.
+    pair: Option<Pair>,
     netlink: Netlink,
     namespace: Namespace,
     index: u32,
@@ -40,8 +50,24 @@ pub(super) struct Attachment {
 
 impl Attachment {
     /// Takes up the endpoint's NIC in a namespace, or makes it, and configures it. All of this is done by one thread in the namespace.
-    pub(super) fn open(endpoint: &Endpoint, namespace: &Namespace, plan: &NicPlan) -> Result<Self, Error> {
-        let held = namespace.try_clone().map_err(|error| Error::io(format!("hold the namespace {}", endpoint.namespace), error))?;
+    pub(super) fn open(
+        endpoint: &Endpoint,
+        namespace: &Namespace,
+        plan: &NicPlan,
+        kernel: Option<&Arc<KernelOffload>>,
+    ) -> Result<Self, Error> {
+        let hold = || namespace.try_clone().map_err(|error| Error::io(format!("hold the namespace {}", endpoint.namespace), error));
+        match kernel.map(|kernel| Self::open_pair(hold()?, endpoint, plan, kernel)).transpose() {
+            Ok(Some(Some(opened))) => return Ok(opened),
+            Ok(Some(None)) => {}
+            // What another data path has left is of no use.
+            Ok(None) => Pair::discard(endpoint.id)?,
+            Err(error) => {
+                tracing::warn!(endpoint = %endpoint.id, %error, "its packets all go by this process");
+                Pair::discard(endpoint.id)?;
+            }
+        }
+        let held = hold()?;
         let opened = namespace.run(|| {
             let mut opened = Self::open_within(held, endpoint.id.to_string(), plan.name.as_deref())?;
             // What could not be configured does not stay.
@@ -55,10 +81,7 @@ impl Attachment {
     fn open_within(namespace: Namespace, alias: String, asked: Option<&str>) -> Result<Self, Error> {
         let netlink = Netlink::open()?;
         let links = netlink.links()?;
-        // Programs in it talk to themselves at 127.0.0.1, as everywhere.
-        if let Some(loopback) = links.iter().find(|link| link.name == LOOPBACK && !link.up) {
-            netlink.set_up(loopback.index)?;
-        }
+        raise_loopback(&netlink, &links)?;
         let own = links.iter().find(|link| link.alias.as_deref() == Some(&alias));
         let name = match own {
             Some(own) => own.name.clone(),
@@ -67,7 +90,36 @@ impl Attachment {
         let tap = Tap::open(&name, TapOptions { persistent: true })?;
         let link = netlink.link_by_name(&name)?.ok_or_else(|| Error::Message(format!("the NIC {name} has vanished from its namespace")))?;
         netlink.set_alias(link.index, &alias)?;
-        Ok(Self { tap, netlink, namespace, index: link.index, name, alias, plan: None, proxies: None })
+        Ok(Self { tap, pair: None, netlink, namespace, index: link.index, name, alias, plan: None, proxies: None })
+    }
+
+    /// Takes up the endpoint's pair of links, or makes it, and configures it. None if the endpoint has a TAP device already, which its pod is not to lose.
+    fn open_pair(namespace: Namespace, endpoint: &Endpoint, plan: &NicPlan, kernel: &Arc<KernelOffload>) -> Result<Option<Self>, Error> {
+        let netlink = Netlink::open_in(&namespace)?;
+        let links = netlink.links()?;
+        raise_loopback(&netlink, &links)?;
+        let alias = endpoint.id.to_string();
+        let own = links.iter().find(|link| link.alias.as_deref() == Some(&alias));
+        if own.is_some_and(|own| own.kind.as_deref() != Some(PAIR)) {
+            return Ok(None);
+        }
+        let name = match own {
+            Some(own) => own.name.clone(),
+            None => free_name(&links, plan.name.as_deref())?,
+        };
+        let (pair, tap, inner) = Pair::open(endpoint.id, (&namespace, &netlink), own, kernel)?;
+        if inner.name != name {
+            netlink.set_name(inner.index, &name)?;
+        }
+        netlink.set_alias(inner.index, &alias)?;
+        let mut opened = Self { tap, pair: Some(pair), netlink, namespace, index: inner.index, name, alias, plan: None, proxies: None };
+        opened.configure(plan).inspect_err(|_| opened.retire())?;
+        Ok(Some(opened))
+    }
+
+    /// The switch's end of the NIC, if flows can be in the kernel.
+    pub(super) fn kernel_end(&self) -> Option<u32> {
+        self.pair.as_ref().map(Pair::end)
     }
 
     /// The device.
@@ -92,6 +144,9 @@ impl Attachment {
             neighbours: Vec::new(),
             alias: Some(self.alias.clone()),
         };
+        if let Some(pair) = &self.pair {
+            pair.set_mtu(config.mtu)?;
+        }
         vnic::configure(&self.netlink, self.index, &config)?;
         self.plan = Some(plan.clone());
         Ok(())
@@ -118,6 +173,9 @@ impl Attachment {
             tracing::debug!(nic = self.name, %error, "the NIC is gone already");
             return;
         }
+        if let Some(pair) = &self.pair {
+            pair.retire();
+        }
         let index = self.index;
         let moved = self.netlink.set_alias(index, "").and_then(|()| self.netlink.set_down(index));
         if let Err(error) = moved.and_then(|()| self.netlink.set_name(index, &format!("gone{index}"))) {
@@ -125,10 +183,23 @@ impl Attachment {
         }
     }
 
+    /// Closes what was taken out of use.
+    pub(super) fn close(self) {
+        if let Some(pair) = self.pair {
+            pair.close();
+        }
+    }
+
     /// Whether a worker still has the device.
     pub(super) fn is_held_elsewhere(&self) -> bool {
         self.tap.is_shared()
     }
+}
+
+/// Programs in a namespace talk to themselves at 127.0.0.1, as everywhere.
+fn raise_loopback(netlink: &Netlink, links: &[Link]) -> Result<(), Error> {
+    let loopback = links.iter().find(|link| link.name == LOOPBACK && !link.up);
+    Ok(loopback.map_or(Ok(()), |loopback| netlink.set_up(loopback.index))?)
 }
 
 /// The name that is asked for, or the first that nobody has.

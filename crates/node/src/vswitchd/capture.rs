@@ -9,6 +9,8 @@ use tokio::sync::mpsc;
 use vfp::{Egress, Outcome, PortId, Switch, Verdict};
 use wire::Frame;
 
+use super::offload::KernelOffload;
+
 /// One frame that was seen.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
@@ -32,6 +34,8 @@ const SNAPSHOT: usize = 65_535;
 #[derive(Clone, Default)]
 pub(super) struct Captures {
     count: Arc<AtomicUsize>,
+    /// Forwards nothing by itself while anybody captures.
+    kernel: Option<Arc<KernelOffload>>,
     listeners: Arc<Mutex<BTreeMap<usize, Listener>>>,
 }
 
@@ -48,12 +52,21 @@ pub(super) struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.captures.lock().remove(&self.number);
+        let mut listeners = self.captures.lock();
+        listeners.remove(&self.number);
         self.captures.count.fetch_sub(1, Ordering::Relaxed);
+        if let Some(kernel) = self.captures.kernel.as_ref().filter(|_| listeners.is_empty()) {
+            kernel.pause(false);
+        }
     }
 }
 
 impl Captures {
+    /// None yet, of a switch that may have flows in the kernel.
+    pub(super) fn new(kernel: Option<Arc<KernelOffload>>) -> Self {
+        Self { kernel, ..Self::default() }
+    }
+
     /// Whether anybody captures. The only cost while nobody does.
     #[inline]
     pub(super) fn is_on(&self) -> bool {
@@ -69,6 +82,9 @@ impl Captures {
         let (seen, receiver) = mpsc::channel(LAG);
         let mut listeners = self.lock();
         let number = listeners.keys().next_back().map_or(0, |last| last + 1);
+        if let Some(kernel) = &self.kernel {
+            kernel.pause(true);
+        }
         listeners.insert(number, Listener { port, seen });
         self.count.fetch_add(1, Ordering::Relaxed);
         (Running { number, captures: self.clone() }, receiver)

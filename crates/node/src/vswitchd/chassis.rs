@@ -24,6 +24,7 @@ use super::adapter::Adapter;
 use super::api::{ApplyRequest, HeldObject, OrderMessage};
 use super::closer::Closer;
 use super::error::Error;
+use super::offload::KernelOffload;
 use super::worker::{Shared, Workers};
 use endpoint::EndpointState;
 use load_balancer::{BalancerState, Source};
@@ -35,6 +36,8 @@ pub(super) struct Chassis {
     options: Options,
     switch: Arc<Switch>,
     pub(super) workers: Workers,
+    /// The kernel's table of flows, if there is one.
+    kernel: Option<Arc<KernelOffload>>,
     closer: Closer,
     limits: Vec<Limit>,
     defects: Vec<Defect>,
@@ -67,11 +70,12 @@ fn read<T: hcn::Field>(document: serde_json::Value) -> hcn::error::Result<T> {
 }
 
 impl Chassis {
-    pub(super) fn new(options: Options, switch: Arc<Switch>, workers: Workers) -> Self {
+    pub(super) fn new(options: Options, switch: Arc<Switch>, workers: Workers, kernel: Option<Arc<KernelOffload>>) -> Self {
         Self {
             options,
             switch,
             workers,
+            kernel,
             closer: Closer::default(),
             limits: Vec::new(),
             defects: Vec::new(),
@@ -110,6 +114,13 @@ impl Chassis {
             self.held.remove(&(Kind::Endpoint, id));
         }
         self.losses += 1;
+    }
+
+    /// A link is gone: if it was the switch's end of a NIC, the NIC went with its namespace.
+    pub(super) fn link_gone(&mut self, index: u32) {
+        if let Some(port) = self.port_behind(index) {
+            self.nic_failed(port);
+        }
     }
 
     /// An adapter is gone, and with it the networks on it.

@@ -44,7 +44,7 @@ impl Closer {
         while nic.is_held_elsewhere() && start.elapsed() < PATIENCE {
             thread::sleep(PAUSE);
         }
-        drop(nic);
+        nic.close();
         self.busy.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 
 use hns::compile::CompileError;
+use host::kernel_flows::KernelFlowsError;
 use host::lock::LockError;
 use host::netlink::NetlinkError;
 use host::nftables::NftError;
@@ -36,6 +37,8 @@ pub enum Error {
     Takeover(TakeoverError),
     /// The node could not be made to translate.
     Translation(NftError),
+    /// Flows could not be put into the kernel.
+    KernelFlows(KernelFlowsError),
     /// A message cannot be understood.
     Message(String),
 }
@@ -63,6 +66,7 @@ impl fmt::Display for Error {
             Self::Netlink(error) => error.fmt(f),
             Self::Takeover(error) => error.fmt(f),
             Self::Translation(error) => error.fmt(f),
+            Self::KernelFlows(error) => error.fmt(f),
             Self::Message(cause) => f.write_str(cause),
         }
     }
@@ -88,4 +92,5 @@ from! {
     NetlinkError => Netlink,
     TakeoverError => Takeover,
     NftError => Translation,
+    KernelFlowsError => KernelFlows,
 }

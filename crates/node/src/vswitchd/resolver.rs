@@ -172,6 +172,9 @@ impl Resolver {
         };
         let (mut changed, mut followed) = (BTreeSet::new(), BTreeSet::new());
         for change in changes {
+            if let Change::LinkGone(link) = &change {
+                chassis::lock(&self.chassis).link_gone(link.index);
+            }
             let index = match &change {
                 Change::Link(link) | Change::LinkGone(link) => link.index,
                 Change::Address(index, _) | Change::AddressGone(index, _) => *index,

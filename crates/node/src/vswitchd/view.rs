@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+use host::kernel_flows::Ways;
 use vfp::{Action, AddressMatch, Conditions, FlowView, PortView, RuleView};
 
 use super::worker::Shared;
@@ -95,6 +96,9 @@ pub struct FlowRow {
     pub tunnel: Option<String>,
     /// Whether it is in the unified flow table and up to date.
     pub unified: bool,
+    /// Whether it is in the kernel too, and up to date there.
+    #[serde(default)]
+    pub kernel: bool,
     /// How far it is, for TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
@@ -184,6 +188,7 @@ pub(super) fn flow(shared: &Shared, view: FlowView) -> FlowRow {
         }),
         tunnel: view.encapsulation.map(|outer| format!("{} {} to {}", outer.kind, outer.vni, outer.remote)),
         unified: view.unified,
+        kernel: view.offloaded,
         state: view.tcp.map(|state| state.name().to_owned()),
         packets: view.packets,
         bytes: view.bytes,
@@ -211,6 +216,7 @@ pub(super) fn counters(shared: &Shared) -> CounterSet {
         ("neighbours-answered", counters.neighbours_answered),
         ("errors-sent", counters.errors_sent),
     ];
+    let kernel = shared.kernel.as_ref().map_or_else(Vec::new, |kernel| ways(&kernel.ways()));
     let mut drops: BTreeMap<String, u64> = BTreeMap::new();
     for port in shared.switch.ports() {
         for (reason, packets) in self::drops(shared, &port) {
@@ -218,7 +224,21 @@ pub(super) fn counters(shared: &Shared) -> CounterSet {
         }
     }
     let reasons = vfp::DropReason::ALL.iter().map(|reason| (reason.key().to_owned(), reason.text().to_owned())).collect();
-    CounterSet { switch: switch.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(), drops, reasons }
+    let switch = switch.into_iter().chain(kernel).map(|(name, value)| (name.to_owned(), value)).collect();
+    CounterSet { switch, drops, reasons }
+}
+
+/// Packets that the kernel forwarded by itself, and why it left others to the engine.
+fn ways(ways: &Ways) -> Vec<(&'static str, u64)> {
+    vec![
+        ("packets-kernel", ways.forwarded),
+        ("kernel-unknown", ways.unknown),
+        ("kernel-stale", ways.stale),
+        ("kernel-opening", ways.opening),
+        ("kernel-odd", ways.odd),
+        ("kernel-large", ways.large),
+        ("kernel-paused", ways.paused),
+    ]
 }
 
 /// Conditions as people write them.

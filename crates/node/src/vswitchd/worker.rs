@@ -23,6 +23,7 @@ use self::patience::{Next, Patience};
 use self::shaper::Shaper;
 use super::capture::Captures;
 use super::error::Error;
+use super::offload::KernelOffload;
 use super::ports::{Malformed, Outlets, Table};
 use super::resolver::{Event, Unresolved};
 
@@ -54,6 +55,8 @@ pub(super) struct Shared {
     pub(super) malformed: Malformed,
     /// When the process began; moments count from there.
     pub(super) start: Clock,
+    /// The kernel's table of flows, if there is one.
+    pub(super) kernel: Option<Arc<KernelOffload>>,
     events: SyncSender<Event>,
 }
 
@@ -97,14 +100,21 @@ impl Handle {
 
 impl Workers {
     /// Starts the threads.
-    pub(super) fn start(count: usize, spin: Duration, switch: Arc<Switch>) -> Result<Self, Error> {
+    pub(super) fn start(
+        count: usize,
+        spin: Duration,
+        start: Clock,
+        switch: Arc<Switch>,
+        kernel: Option<Arc<KernelOffload>>,
+    ) -> Result<Self, Error> {
         let (events, waiting) = sync_channel(EVENTS);
         let shared = Shared {
             switch,
             outlets: Outlets::default(),
-            captures: Captures::default(),
+            captures: Captures::new(kernel.clone()),
             malformed: Malformed::default(),
-            start: Clock::now(),
+            start,
+            kernel,
             events,
         };
         let handles = (0..count.max(1)).map(|number| start_worker(number, spin, &shared)).collect::<Result<Vec<_>, Error>>()?;

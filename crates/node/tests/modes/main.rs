@@ -17,6 +17,7 @@ mod existing_namespace;
 mod frames;
 mod harness;
 mod hostile;
+mod kernel_flows;
 mod kube_proxy;
 mod l2bridge;
 mod l2tunnel;

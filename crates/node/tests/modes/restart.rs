@@ -18,11 +18,11 @@ use crate::overlay::Overlay;
 const LONG: usize = 96 << 20;
 
 /// A conversation that goes on while other things happen.
-struct Conversation(JoinHandle<std::io::Result<SocketAddr>>);
+pub(crate) struct Conversation(JoinHandle<std::io::Result<SocketAddr>>);
 
 impl Conversation {
     /// Begins one, and comes back when it is under way.
-    fn begin(from: &Place, to: IpAddr) -> Self {
+    pub(crate) fn begin(from: &Place, to: IpAddr) -> Self {
         let stream = from.run(|| TcpStream::connect(SocketAddr::new(to, PORT))).expect("a connection");
         let conversation = Self(thread::spawn(move || talk(stream, LONG, LONG)));
         thread::sleep(Duration::from_millis(30));
@@ -35,7 +35,7 @@ impl Conversation {
     }
 
     /// Expects that everything arrives.
-    fn ends_well(self) {
+    pub(crate) fn ends_well(self) {
         self.0.join().expect("the conversation did not panic").expect("every byte arrives");
     }
 }
@@ -50,7 +50,7 @@ fn node_is_reachable(world: &World) {
     }
 }
 
-fn kill_vswitchd(node: &mut Node) {
+pub(crate) fn kill_vswitchd(node: &mut Node) {
     node.vswitchd.take().expect("vswitchd runs").kill();
 }
 

@@ -4,6 +4,9 @@ use wire::Headers;
 
 use crate::port::PortId;
 
+/// Stands for a packet without a tag.
+pub(crate) const NO_VLAN: u16 = 0xffff;
+
 /// Everything that decides about a packet, as eight words: the port and virtual network it comes from, both ends, and
 /// the addresses of the frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,7 +18,7 @@ impl FlowKey {
     pub(crate) fn new(port: PortId, vni: u32, headers: &Headers) -> Self {
         let id = &headers.id;
         let mac = |mac: [u8; 6]| u64::from_ne_bytes([mac[0], mac[1], mac[2], mac[3], mac[4], mac[5], 0, 0]);
-        let vlan = u64::from(headers.vlan.map_or(0xffff, |vlan| vlan));
+        let vlan = u64::from(headers.vlan.unwrap_or(NO_VLAN));
         Self([
             u64::from(port.0) << 32 | u64::from(vni),
             id.source.0 as u64,

@@ -77,6 +77,12 @@ impl Switch {
         Ok(())
     }
 
+    /// Has the flows of a port decided anew, as where they can be put has changed.
+    pub fn refresh_port(&self, id: PortId) {
+        let _core = self.core();
+        self.touch(id);
+    }
+
     /// Removes a port with its connections.
     pub fn remove_port(&self, id: PortId) -> Result<(), SwitchError> {
         let core = &mut *self.core();
@@ -300,7 +306,10 @@ impl Switch {
     /// Moves the generation of a port on.
     fn touch(&self, id: PortId) {
         if let Some(cell) = self.flows.cells.get(id.0 as usize) {
-            cell.generation.fetch_add(1, Ordering::AcqRel);
+            let generation = cell.generation.fetch_add(1, Ordering::AcqRel).wrapping_add(1);
+            if let Some(offload) = &self.flows.offload {
+                offload.set_generation(id, generation);
+            }
         }
     }
 }

@@ -73,6 +73,8 @@ pub struct FlowView {
     pub encapsulation: Option<Encapsulation>,
     /// Whether it is in the unified flow table, and up to date.
     pub unified: bool,
+    /// Whether it is forwarded elsewhere too, and up to date there.
+    pub offloaded: bool,
     /// How far it is, for TCP.
     pub tcp: Option<TcpState>,
     /// Its packets.
@@ -163,6 +165,7 @@ impl Switch {
             translated: other.scope.id.reverse(),
             encapsulation: entry.and_then(|entry| entry.encapsulation),
             unified: entry.is_some_and(|entry| entry.generations == current),
+            offloaded: entry.is_some_and(|entry| entry.offloaded && entry.generations == current),
             tcp: is_tcp.then(|| TcpState::from_flags(flags.0, flags.1)),
             packets: side.seen.packets,
             bytes: side.seen.bytes,

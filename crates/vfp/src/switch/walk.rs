@@ -5,6 +5,7 @@
 
 mod act;
 mod facts;
+mod foresee;
 mod redirect;
 mod source;
 
@@ -123,7 +124,12 @@ impl Switch {
                 found.facts.count(packet.bytes);
                 return Ok(found.decided);
             }
-            None => self.connect(core, packet, &found)?,
+            None => {
+                let id = self.connect(core, packet, &found)?;
+                let decided = self.remember(core, id, packet, found)?;
+                self.foresee(core, id, packet, &decided);
+                return Ok(decided);
+            }
         };
         self.remember(core, id, packet, found)
     }
@@ -381,6 +387,7 @@ impl Switch {
             rule: decided.rule,
             connection: id,
             reply: way == Way::Reply,
+            offloaded: false,
             mtu: decided.mtu,
             generations: [self.generation(packet.port), self.generation(decided.egress.port)],
             transposition: decided.transposition,

@@ -21,6 +21,7 @@ mod malformed;
 mod masquerade;
 mod mtu;
 mod neighbours;
+mod offload;
 mod outside;
 mod past;
 mod providers;

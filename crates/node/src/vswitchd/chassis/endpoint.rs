@@ -126,15 +126,22 @@ impl Chassis {
                     self.held.remove(&(Kind::Namespace, document.namespace));
                     self.losses += 1;
                 }
-                let mut nic = Attachment::open(document, &opened?, &plan)?;
+                let mut nic = Attachment::open(document, &opened?, &plan, self.kernel.as_ref())?;
                 nic.intercept(&proxied).inspect_err(|_| nic.retire())?;
                 let port = self.switch.add_port(spec).inspect_err(|_| nic.retire())?;
+                if let (Some(kernel), Some(end)) = (&self.kernel, nic.kernel_end()) {
+                    kernel.add(port, end);
+                }
                 self.workers.attach(port, nic.nic());
                 state.attached = Some(Attached { port, namespace: document.namespace, nic });
                 port
             }
         };
-        self.workers.limit(port, compile::qos::rate(document)?);
+        let rate = compile::qos::rate(document)?;
+        self.workers.limit(port, rate);
+        if self.kernel.as_ref().is_some_and(|kernel| kernel.limit(port, rate.is_some())) {
+            self.switch.refresh_port(port);
+        }
         if let (Mode::Transparent, Some(adapter)) = (network.mode, &site.adapter) {
             // What the node sends to groups reaches endpoints that are on the wire as they are.
             self.switch.list_port(adapter.host_domain, port, !in_vlan)?;
@@ -175,6 +182,9 @@ impl Chassis {
         let network = state.document.network;
         self.workers.detach(attached.port);
         _ = self.switch.remove_port(attached.port);
+        if let Some(kernel) = &self.kernel {
+            kernel.remove_port(attached.port);
+        }
         self.settle_vlan(id, None);
         self.lead_nothing_in(id);
         self.refresh_balancers_of(id);
@@ -197,6 +207,12 @@ impl Chassis {
     pub(super) fn endpoint_at(&self, port: PortId) -> Option<Guid> {
         let is_there = |state: &&EndpointState| state.attached.as_ref().is_some_and(|attached| attached.port == port);
         self.endpoints.values().find(is_there).map(|state| state.document.id)
+    }
+
+    /// The port whose NIC has a link as its end at the switch.
+    pub(super) fn port_behind(&self, link: u32) -> Option<PortId> {
+        let attached = self.endpoints.values().filter_map(|state| state.attached.as_ref());
+        attached.filter(|attached| attached.nic.kernel_end() == Some(link)).map(|attached| attached.port).next()
     }
 
     /// The port of an endpoint, while it is attached.
