@@ -73,7 +73,8 @@ fn known_flows_never_leave_it() {
         for to in [two.v4(), two.v6()].repeat(5) {
             exchange(&one, SocketAddr::new(to, PORT), 1000);
         }
-        assert_eq!(unknown(), before);
+        // A neighbour may be asked for in between, but ten connections would be ten packets.
+        assert!(unknown() - before < 5, "{} packets", unknown() - before);
         // Fragments, which are not for it.
         udp(&one, two.v4(), 9000);
         let port = node.port("pod1-11");
