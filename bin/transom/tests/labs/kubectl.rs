@@ -45,7 +45,7 @@ spec: {selector: {app: web}, ports: [{port: 80}]}
     eventually("the pods are gone", || kubectl(&labs, &["get", "pods", "-l", "app=web", "-o", "name"]).is_some_and(|left| left.is_empty()));
 }
 
-/// A Service that kubectl makes is reached in under a second. Others use the machine too, so that the quickest of a few counts.
+/// A Service that kubectl makes is reached in under a second. Others use the machine too, so that the middle one of a few counts.
 fn service_in_a_second(labs: &Labs) {
     let fresh = |number: u8| {
         let address = format!("10.96.7.{number}");
@@ -57,6 +57,8 @@ fn service_in_a_second(labs: &Labs) {
         eventually("the Service is reached", || labs.reaches("a", &address, 80));
         made.elapsed()
     };
-    let quickest = (1..=5).map(fresh).find(|taken| *taken < Duration::from_secs(1));
-    assert!(quickest.is_some(), "each took a second or more");
+    let mut taken: Vec<Duration> = (1..=5).map(fresh).collect();
+    taken.sort_unstable();
+    println!("Services by kubectl were reached after {taken:?}");
+    assert!(taken[2] < Duration::from_secs(1), "{taken:?}");
 }
