@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Instant as Clock;
 
 use host::clock;
@@ -16,6 +17,8 @@ pub(super) struct KernelOffload {
     flows: KernelFlows,
     nics: RwLock<HashMap<PortId, Behind>>,
     beginning: Beginning,
+    /// Whether the kernel could once not be told of a change of policy. It has forwarded nothing by itself since, and never will again.
+    is_behind: AtomicBool,
 }
 
 /// What is behind a port.
@@ -48,7 +51,7 @@ impl KernelOffload {
         let flows = KernelFlows::load(KernelLimits { flows: number(limits.flows), ports: number(limits.ports) })?;
         let switch = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
         let beginning = Beginning { kernel: clock::since_boot(), switch };
-        Ok(Self { flows, nics: RwLock::default(), beginning })
+        Ok(Self { flows, nics: RwLock::default(), beginning, is_behind: AtomicBool::new(false) })
     }
 
     /// The table itself.
@@ -80,41 +83,41 @@ impl KernelOffload {
 
     /// Has everything go by the engine, or no longer.
     pub(super) fn pause(&self, is_paused: bool) {
+        let is_paused = is_paused || self.is_behind.load(Ordering::Relaxed);
         if let Err(error) = self.flows.pause(is_paused) {
             tracing::warn!(%error, is_paused, "the kernel goes on as before");
         }
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, HashMap<PortId, Behind>> {
-        self.nics.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, HashMap<PortId, Behind>> {
         self.nics.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The engine's key with the number of the link in place of that of the port.
-    fn key(&self, key: &[u64; 8]) -> Option<KernelKey> {
-        let port = PortId((key[0] >> 32) as u32);
-        let nic = self.read().get(&port)?.nic;
-        let mut ours = *key;
-        ours[0] = u64::from(nic) << 32;
-        Some(ours)
+    fn behind(&self, port: PortId) -> Option<Behind> {
+        self.nics.read().unwrap_or_else(PoisonError::into_inner).get(&port).copied()
     }
+
+    /// The key that the kernel knows the engine's by.
+    fn key(&self, key: &[u64; 8]) -> Option<KernelKey> {
+        Some(key_at(key, self.behind(PortId((key[0] >> 32) as u32))?.nic))
+    }
+}
+
+/// The engine's key with the number of a link in place of that of its port.
+fn key_at(key: &[u64; 8], nic: u32) -> KernelKey {
+    let mut ours = *key;
+    ours[0] = u64::from(nic) << 32;
+    ours
 }
 
 impl Offload for KernelOffload {
     fn put(&self, flow: &OffloadFlow) -> bool {
-        let (Some(key), Some(from), Some(to)) =
-            (self.key(&flow.key), self.read().get(&flow.ports[0]).copied(), self.read().get(&flow.ports[1]).copied())
-        else {
-            return false;
-        };
+        let [Some(from), Some(to)] = flow.ports.map(|port| self.behind(port)) else { return false };
         // What goes back to where it came from has no way there past the link itself.
         if from.is_limited || from.nic == to.nic {
             return false;
         }
-        match self.flows.put(&key, &entry(flow, to.nic)) {
+        match self.flows.put(&key_at(&flow.key, from.nic), &entry(flow, to.nic)) {
             Ok(()) => true,
             Err(error) => {
                 tracing::debug!(%error, "a flow stays with the engine");
@@ -140,6 +143,7 @@ impl Offload for KernelOffload {
         if let Err(error) = self.flows.set_generation(port.0, generation) {
             // What the kernel is not told it must not go on with.
             tracing::error!(%error, "everything goes by the engine from now on");
+            self.is_behind.store(true, Ordering::Relaxed);
             self.pause(true);
         }
     }

@@ -151,6 +151,29 @@ fn a_pod_that_may_send_only_so_much_stays_with_the_engine() {
 }
 
 #[test]
+fn a_capture_sees_flows_that_were_in_it() {
+    over_the_kernel("kernel_flows::a_capture_sees_flows_that_were_in_it", || {
+        let world = World::new(1);
+        let node = world.one();
+        let network = routed(&world, node);
+        let (one, two) = (routed_pod(node, network, 11, &[]), routed_pod(node, network, 12, &[]));
+        let socket = socket(&one, two.v4());
+        (0..3).for_each(|_| assert!(ask(&socket, 100).is_some()));
+        let (file, at) = (node.file("switch.pcapng"), node.file("vswitchd.sock"));
+        let words = ["capture", "--write", &file.display().to_string(), "--vswitchd", &at.display().to_string()].map(str::to_owned);
+        let mut capture = node.spawn("vfp", &words, "capture.log");
+        let length = || std::fs::metadata(&file).map_or(0, |file| file.len());
+        eventually("the capture has begun", || length() > 0);
+        let (before, forwarded) = (length(), by_the_kernel(node));
+        (0..5).for_each(|_| assert!(ask(&socket, 1000).is_some()));
+        eventually("all are in it, as they are sent and as they arrive", || length() > before + 20 * 1000);
+        assert_eq!(by_the_kernel(node), forwarded, "the kernel leaves them to the engine");
+        capture.kill();
+        eventually("it goes on when nobody captures", || ask(&socket, 100).is_some() && by_the_kernel(node) > forwarded);
+    });
+}
+
+#[test]
 fn known_flows_go_on_without_vswitchd() {
     over_the_kernel("kernel_flows::known_flows_go_on_without_vswitchd", || {
         let mut world = World::new(1);
