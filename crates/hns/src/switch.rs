@@ -94,6 +94,9 @@ pub trait Switch: Send + Sync {
         orders.iter().map(|order| self.apply(order)).collect()
     }
 
+    /// Says that all there is to be told has been told, after the two were compared.
+    fn settled(&self) {}
+
     /// Whether documents become true. Then what cannot become true is refused.
     fn moves_packets(&self) -> bool {
         false

@@ -242,6 +242,7 @@ impl Writer {
                 self.instance = instance;
                 let orders = switch::difference(&state, &inventory);
                 self.tell(&mut state, &orders);
+                self.switch.settled();
             }
             Err(error) => {
                 // Said once, not every second.

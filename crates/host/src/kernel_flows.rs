@@ -1,150 +1,66 @@
-//! The unified flow table in the kernel: a map of flows, and the programs at the switch's ends of NICs that repeat what stands in it.
+//! The unified flow table in the kernel: a map of flows, and the programs on links that repeat what stands in it.
 //!
-//! The programs are in `bpf/flows.bpf.c`, built into `bpf/flows.bpf.o`, which is kept beside it so that nobody needs a compiler for them. Keys and
-//! values are laid out here as they are there. The engine is the only one who writes flows; the kernel only counts in them.
+//! The programs are in `bpf/flows.bpf.c`, built into `bpf/flows.bpf.o`, which is kept beside it so that nobody needs a compiler for them. The engine
+//! is the only one who says what becomes of packets; the kernel counts in flows, and opens connections where it was told how.
 //!
 //! Programs stay attached when this process ends, and hold their maps, so that known flows go on without it.
 
+mod attach;
+mod error;
+mod layout;
+mod previous;
+
 use std::fmt;
-use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray};
-use aya::programs::tc::{self, NlOptions, TcAttachOptions, TcError};
-use aya::programs::{ProgramError, SchedClassifier, TcAttachType, TestRun as _, TestRunOptions};
+use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray, RingBuf};
+use aya::programs::{ProgramError, SchedClassifier, TestRun as _, TestRunOptions};
 use aya::{Ebpf, EbpfError, EbpfLoader};
 
-/// What stands in for a packet's flow: the words of the engine's key, with the number of the link in place of the port.
-pub type KernelKey = [u64; 8];
+pub use error::KernelFlowsError;
+pub use layout::{
+    BACKENDS, FLAG_AGAIN, FLAG_OUT, FLAG_PAST, FLAG_POPPED, FLAG_PUSH, FLAG_REPLY, KernelFlow, KernelKey, KernelOpened, KernelOpening,
+    Ways, any_reply_key, opening_key,
+};
+pub use previous::{KernelOwner, Previous};
 
-/// Both programs run first on their links, and alone.
-const PRIORITY: u16 = 1;
+use layout::{KernelEnd, KernelTunnel};
 
 /// The programs as they were built.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../bpf/flows.bpf.o");
 
-/// An entry also holds only while the third of its ports is as it was.
-pub const FLAG_PAST: u8 = 1;
-
-/// What is known about the packets of one flow, and what they have left.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct KernelFlow {
-    /// The switch's end of the NIC that receives them.
-    pub to: u32,
-    /// The largest IP packet that may pass.
-    pub mtu: u16,
-    /// Which parts of the headers change.
-    pub parts: u8,
-    /// [`FLAG_PAST`] or nothing.
-    pub flags: u8,
-    /// The ports whose generations count: of the sender, of the receiver, and the one that answers go past.
-    pub ports: [u32; 3],
-    /// The generations that it was decided under.
-    pub generations: [u32; 3],
-    /// The new addresses of the frame, destination first.
-    pub macs: [u8; 12],
-    /// The new ports, as on the wire.
-    pub source_port: [u8; 2],
-    /// As above.
-    pub destination_port: [u8; 2],
-    /// The new addresses, as on the wire; of IPv4 the first four bytes count.
-    pub source: [u8; 16],
-    /// As above.
-    pub destination: [u8; 16],
-    /// How many packets have passed.
-    pub packets: u64,
-    /// How many bytes.
-    pub bytes: u64,
-    /// When the last one did: nanoseconds of the kernel's coarse clock since it was started.
-    pub seen: u64,
-    /// All TCP flags that came by.
-    pub tcp_flags: u64,
-}
-
-// SAFETY: plain numbers without padding between them, all of whose bits may be anything.
-#[allow(unsafe_code)]
-unsafe impl aya::Pod for KernelFlow {}
-
-// A change of the layout has to be made on both sides.
-const _: () = assert!(size_of::<KernelFlow>() == 112 && align_of::<KernelFlow>() == 8);
-
-/// What became of packets: how many never left the kernel, and why others went up to the engine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ways {
-    /// Forwarded by the kernel.
-    pub forwarded: u64,
-    /// Not in the table.
-    pub unknown: u64,
-    /// Policy has changed since.
-    pub stale: u64,
-    /// The first of a TCP connection.
-    pub opening: u64,
-    /// Not TCP or UDP in plain IP: fragments, ICMP, options, ARP, and what is damaged.
-    pub odd: u64,
-    /// Larger than the way they would go.
-    pub large: u64,
-    /// While everything goes by the engine.
-    pub paused: u64,
-}
-
-/// Why flows cannot be in the kernel.
-#[derive(Debug)]
-pub struct KernelFlowsError {
-    doing: String,
-    cause: String,
-    remedy: Option<&'static str>,
-}
-
-impl KernelFlowsError {
-    fn new(doing: impl Into<String>, cause: &(dyn std::error::Error + 'static)) -> Self {
-        Self { doing: doing.into(), remedy: remedy(cause), cause: chain(cause) }
-    }
-}
-
-impl fmt::Display for KernelFlowsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "could not {}: {}", self.doing, self.cause)?;
-        self.remedy.map_or(Ok(()), |remedy| write!(f, "; {remedy}"))
-    }
-}
-
-impl std::error::Error for KernelFlowsError {}
-
-/// An error with all its causes, of which the innermost says the most.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    std::iter::once(error).chain(causes).map(ToString::to_string).collect::<Vec<_>>().join(": ")
-}
-
-fn remedy(error: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
-    let causes = std::iter::successors(Some(error), |cause| cause.source());
-    match causes.filter_map(|cause| cause.downcast_ref::<io::Error>()).find_map(io::Error::raw_os_error)? {
-        libc::EPERM | libc::EACCES => {
-            Some("it takes CAP_BPF and CAP_NET_ADMIN on the machine itself, which root has outside of user namespaces")
-        }
-        libc::ENOSYS | libc::EINVAL => Some("the kernel lacks what it takes; Linux 5.15 has it"),
-        _ => None,
-    }
-}
+/// Their names.
+const PROGRAMS: [&str; 4] = ["nic", "uplink", "tunnel", "engine"];
 
 /// How much the table may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelLimits {
     /// Flows.
     pub flows: u32,
+    /// Openings.
+    pub openings: u32,
     /// Ports.
     pub ports: u32,
 }
 
 /// The table.
-pub struct KernelFlows(Mutex<Inner>);
+pub struct KernelFlows {
+    inner: Mutex<Inner>,
+    opened: Mutex<RingBuf<MapData>>,
+    /// The place of our programs on links.
+    priority: u16,
+    previous: Mutex<Option<Previous>>,
+}
 
 struct Inner {
     programs: Ebpf,
     flows: HashMap<MapData, KernelKey, KernelFlow>,
+    openings: HashMap<MapData, KernelKey, KernelOpening>,
     generations: Array<MapData, u32>,
     links: HashMap<MapData, u32, u32>,
+    tunnels: HashMap<MapData, KernelEnd, KernelTunnel>,
     paused: Array<MapData, u32>,
     ways: PerCpuArray<MapData, u64>,
 }
@@ -155,36 +71,126 @@ impl fmt::Debug for KernelFlows {
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // The maps are the kernel's, and whole.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A near end of tunnels: the VXLAN device that pops, the TAP device by which the engine reads what is not known, and what stands for a link in keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelTunnelEnd {
+    /// The provider address.
+    pub address: IpAddr,
+    /// The UDP port.
+    pub port: u16,
+    /// The number of the TAP device.
+    pub tap: u32,
+    /// What stands for a link in keys.
+    pub link: u32,
+}
+
+impl KernelTunnelEnd {
+    fn key(&self) -> KernelEnd {
+        let mut address = [0; 16];
+        match self.address {
+            IpAddr::V4(v4) => address[..4].copy_from_slice(&v4.octets()),
+            IpAddr::V6(v6) => address = v6.octets(),
+        }
+        KernelEnd { address, port: u32::from(self.port) }
+    }
+}
+
 impl KernelFlows {
-    /// Brings the programs and an empty table into the kernel.
-    pub fn load(limits: KernelLimits) -> Result<Self, KernelFlowsError> {
+    /// Brings the programs and an empty table into the kernel, and finds the one that the last process of this owner has left.
+    pub fn load(limits: KernelLimits, owner: KernelOwner) -> Result<Self, KernelFlowsError> {
         let failed = |error: EbpfError| KernelFlowsError::new("bring the flow table into the kernel", &error);
+        let previous = Previous::find(owner);
         let mut loader = EbpfLoader::new();
         loader.map_max_entries("flows", limits.flows).map_max_entries("generations", limits.ports);
+        loader.map_max_entries("openings", limits.openings);
         // Two links to a port.
         loader.map_max_entries("links", limits.ports.saturating_mul(2));
         let mut programs = loader.load(OBJECT).map_err(failed)?;
-        for name in ["nic", "engine"] {
+        for name in PROGRAMS {
             let loaded = program(&mut programs, name).and_then(|program| program.load());
             loaded.map_err(|error| KernelFlowsError::new(format!("load the program `{name}` into the kernel"), &error))?;
         }
-        let inner = Inner::new(programs).map_err(|error| KernelFlowsError::new("find the maps of the flow table", &error))?;
-        Ok(Self(Mutex::new(inner)))
+        let behind = previous.as_ref().map(|previous| previous.priority + 1).filter(|next| attach::PRIORITIES.contains(next));
+        let priority = behind.unwrap_or(*attach::PRIORITIES.start());
+        // Where there is no place left behind it, it cannot go on until its flows are known here.
+        let previous = previous.filter(|_| behind.is_some());
+        let made = Inner::new(programs, owner.words(priority));
+        let (inner, opened) = made.map_err(|error| KernelFlowsError::new("find the maps of the flow table", &error))?;
+        Ok(Self { inner: Mutex::new(inner), opened: Mutex::new(opened), priority, previous: Mutex::new(previous) })
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // The maps are the kernel's, and whole.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
+    }
+
+    /// The place of our programs on links, and that of the last process while those still forward.
+    fn place(&self) -> (u16, Option<u16>) {
+        (self.priority, lock(&self.previous).as_ref().map(|previous| previous.priority))
+    }
+
+    /// The table of the last process, if it is still in use. Whoever takes it has to see that its flows go on.
+    pub fn take_previous(&self) -> Option<Previous> {
+        lock(&self.previous).take()
     }
 
     /// Joins the switch's end of a NIC with the TAP device by which the engine reads and writes: what is not known goes up, what the engine
     /// sends goes to the NIC. Both are links of the calling thread's namespace, each with its number.
     pub fn join(&self, nic: (&str, u32), tap: (&str, u32)) -> Result<(), KernelFlowsError> {
+        let place = self.place();
         let inner = &mut *self.lock();
         let joined = inner.links.insert(nic.1, tap.1, 0).and_then(|()| inner.links.insert(tap.1, nic.1, 0));
         joined.map_err(|error| KernelFlowsError::new(format!("join {} and {}", nic.0, tap.0), &error))?;
-        attach(&mut inner.programs, "engine", tap.0)?;
-        attach(&mut inner.programs, "nic", nic.0)
+        attach::attach(&mut inner.programs, "engine", tap, place)?;
+        attach::attach(&mut inner.programs, "nic", nic, place)
+    }
+
+    /// Has what an adapter receives, and is not known, go up by a TAP device too. The adapter stays what it is to everybody else.
+    pub fn join_uplink(&self, adapter: (&str, u32), tap: (&str, u32)) -> Result<(), KernelFlowsError> {
+        attach::check_alone(adapter)?;
+        let place = self.place();
+        let inner = &mut *self.lock();
+        let joined = inner.links.insert(adapter.1, tap.1, 0);
+        joined.map_err(|error| KernelFlowsError::new(format!("join {} and {}", adapter.0, tap.0), &error))?;
+        attach::attach(&mut inner.programs, "uplink", adapter, place)
+    }
+
+    /// Has what a VXLAN device pops for an end of tunnels, and is not known, go up by the end's TAP device.
+    pub fn join_tunnel(&self, device: (&str, u32), end: &KernelTunnelEnd) -> Result<(), KernelFlowsError> {
+        let place = self.place();
+        let inner = &mut *self.lock();
+        let tunnel = KernelTunnel { link: end.link, tap: end.tap };
+        let joined = inner.links.insert(device.1, u32::from(end.port), 0).and_then(|()| inner.tunnels.insert(end.key(), tunnel, 0));
+        joined.map_err(|error| KernelFlowsError::new(format!("join {} and its TAP device", device.0), &error))?;
+        attach::attach(&mut inner.programs, "tunnel", device, place)
+    }
+
+    /// Leaves what comes in for an end of tunnels to whoever has a socket there.
+    pub fn leave_out(&self, address: IpAddr, port: u16) -> Result<(), KernelFlowsError> {
+        let end = KernelTunnelEnd { address, port, tap: 0, link: 0 };
+        let set = self.lock().tunnels.insert(end.key(), KernelTunnel::default(), 0);
+        set.map_err(|error| KernelFlowsError::new(format!("leave UDP port {port} out"), &error))
+    }
+
+    /// Forgets an end of tunnels.
+    pub fn part_tunnel(&self, end: &KernelTunnelEnd) {
+        // What is not there need not go.
+        _ = self.lock().tunnels.remove(&end.key());
+    }
+
+    /// Takes our program away from an adapter.
+    pub fn part_uplink(&self, adapter: (&str, u32)) {
+        _ = self.lock().links.remove(&adapter.1);
+        attach::detach(adapter.0, self.priority);
+    }
+
+    /// Takes the program of the process before us away from a link that has ours.
+    pub fn relieve(&self, link: &str, previous: &Previous) {
+        attach::detach(link, previous.priority);
     }
 
     /// Forgets links. Their programs go with them.
@@ -201,16 +207,39 @@ impl KernelFlows {
         self.lock().flows.insert(key, flow, 0).map_err(|error| KernelFlowsError::new("put a flow into the kernel", &error))
     }
 
-    /// Takes a flow out of the table, and answers what was known of it last.
-    pub fn remove(&self, key: &KernelKey) -> Option<KernelFlow> {
-        let inner = &mut *self.lock();
-        let flow = inner.flows.get(key, 0).ok()?;
-        inner.flows.remove(key).ok().map(|()| flow)
+    /// Takes a flow out of the table.
+    pub fn remove(&self, key: &KernelKey) {
+        _ = self.lock().flows.remove(key);
     }
 
     /// A flow of the table.
     pub fn get(&self, key: &KernelKey) -> Option<KernelFlow> {
         self.lock().flows.get(key, 0).ok()
+    }
+
+    /// Says what becomes of first packets.
+    pub fn put_opening(&self, key: &KernelKey, opening: &KernelOpening) -> Result<(), KernelFlowsError> {
+        self.lock().openings.insert(key, opening, 0).map_err(|error| KernelFlowsError::new("put an opening into the kernel", &error))
+    }
+
+    /// Says it no longer.
+    pub fn remove_opening(&self, key: &KernelKey) {
+        _ = self.lock().openings.remove(key);
+    }
+
+    /// Tells of every connection that the kernel has opened since the last time.
+    pub fn each_opened(&self, mut tell: impl FnMut(&KernelOpened)) {
+        let ring = &mut *lock(&self.opened);
+        while let Some(event) = ring.next() {
+            if let Some(opened) = KernelOpened::read(&event) {
+                tell(&opened);
+            }
+        }
+    }
+
+    /// What to wait on until the kernel has opened a connection.
+    pub fn opened_fd(&self) -> std::io::Result<OwnedFd> {
+        lock(&self.opened).as_fd().try_clone_to_owned()
     }
 
     /// Says what the generation of a port is. Flows that were decided under another are not forwarded by the kernel any more.
@@ -237,6 +266,7 @@ impl KernelFlows {
             odd: count(4),
             large: count(5),
             paused: count(6),
+            opened: count(7),
         }
     }
 
@@ -255,48 +285,29 @@ impl KernelFlows {
 }
 
 impl Inner {
-    fn new(mut programs: Ebpf) -> Result<Self, MapError> {
+    fn new(mut programs: Ebpf, owner: [u64; 4]) -> Result<(Self, RingBuf<MapData>), MapError> {
         let mut map = |name: &str| programs.take_map(name).ok_or_else(|| MapError::InvalidName { name: name.to_owned() });
-        let (flows, generations, links) = (map("flows")?, map("generations")?, map("links")?);
-        let (paused, ways) = (map("paused")?, map("ways")?);
-        Ok(Self {
+        let opened = map("opened")?.try_into()?;
+        let mut words: Array<MapData, u64> = map("owner")?.try_into()?;
+        for (at, word) in (0_u32..).zip(owner) {
+            words.set(at, word, 0)?;
+        }
+        let (flows, openings, generations, links) = (map("flows")?, map("openings")?, map("generations")?, map("links")?);
+        let (tunnels, paused, ways) = (map("tunnels")?, map("paused")?, map("ways")?);
+        let inner = Self {
             flows: flows.try_into()?,
+            openings: openings.try_into()?,
             generations: generations.try_into()?,
             links: links.try_into()?,
+            tunnels: tunnels.try_into()?,
             paused: paused.try_into()?,
             ways: ways.try_into()?,
             programs,
-        })
+        };
+        Ok((inner, opened))
     }
 }
 
 fn program<'a>(programs: &'a mut Ebpf, name: &str) -> Result<&'a mut SchedClassifier, ProgramError> {
     programs.program_mut(name).ok_or(ProgramError::NotLoaded)?.try_into()
-}
-
-/// Attaches a program where a link's packets come in, for as long as the link lives.
-fn attach(programs: &mut Ebpf, name: &str, link: &str) -> Result<(), KernelFlowsError> {
-    let failed = |error: &(dyn std::error::Error + 'static)| KernelFlowsError::new(format!("attach the program `{name}` to {link}"), error);
-    match tc::qdisc_add_clsact(link) {
-        Ok(()) => {}
-        Err(error) if is_there(&error) => {}
-        Err(error) => return Err(failed(&error)),
-    }
-    // That of a process before us, which has other maps.
-    _ = tc::qdisc_detach_program(link, TcAttachType::Ingress, name);
-    let attached = (|| {
-        let program = program(programs, name)?;
-        let options = TcAttachOptions::Netlink(NlOptions { priority: PRIORITY, ..NlOptions::default() });
-        let id = program.attach_with_options(link, TcAttachType::Ingress, options)?;
-        program.take_link(id)
-    })();
-    // Whoever drops it detaches it.
-    attached.map(std::mem::forget).map_err(|error| failed(&error))
-}
-
-/// Whether the queue that programs are attached to is there already.
-fn is_there(error: &TcError) -> bool {
-    let source = std::iter::successors(Some(error as &(dyn std::error::Error + 'static)), |cause| cause.source());
-    matches!(error, TcError::AlreadyAttached)
-        || source.filter_map(|cause| cause.downcast_ref::<io::Error>()).any(|error| error.raw_os_error() == Some(libc::EEXIST))
 }

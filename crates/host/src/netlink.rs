@@ -5,6 +5,7 @@
 
 mod address;
 mod error;
+mod filter;
 mod forwarding;
 mod link;
 mod monitor;
@@ -24,6 +25,7 @@ use netlink_sys::protocols::NETLINK_ROUTE;
 
 pub use address::Address;
 pub use error::NetlinkError;
+pub use filter::Filter;
 pub use forwarding::Forwarding;
 pub use link::{Link, Vxlan};
 pub use monitor::{Change, Monitor};

@@ -17,9 +17,11 @@ mod attachment;
 mod capture;
 mod chassis;
 mod closer;
+mod data_path;
 mod error;
 mod gateway;
 mod http;
+mod kernel_uplink;
 mod names;
 mod offload;
 mod pair;
@@ -28,6 +30,7 @@ mod resolver;
 mod tunnel;
 mod view;
 mod vlan;
+mod vtep;
 mod worker;
 
 use std::io::Write;
@@ -42,8 +45,8 @@ use vfp::{Switch, Timeouts};
 pub use vfp::Limits;
 
 pub use api::{ApplyRequest, ApplyResponse, HeldObject, OrderMessage};
+pub use data_path::DataPath;
 pub use error::Error;
-pub use offload::DataPath;
 pub use view::{CounterSet, FlowRow, PortRow, RuleRow};
 
 use chassis::Chassis;
@@ -116,7 +119,7 @@ fn kernel(options: &Options, start: Clock) -> Result<Option<Arc<KernelOffload>>,
     if options.data_path == DataPath::Tap {
         return Ok(None);
     }
-    match KernelOffload::load(options.limits, start) {
+    match KernelOffload::load(options.limits, start, &options.socket) {
         Ok(kernel) => {
             tracing::info!("known flows go by the kernel");
             Ok(Some(Arc::new(kernel)))

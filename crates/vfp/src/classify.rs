@@ -55,6 +55,8 @@ pub(crate) struct Classifier {
     by_service: Services,
     rest: Vector,
     next_age: u64,
+    /// How many rules ask where a packet's sender sends from.
+    by_source_port: usize,
 }
 
 /// What a rule asks for, if it is one thing only.
@@ -126,6 +128,7 @@ impl Classifier {
         let mut rest = Vec::new();
         for rule in rules {
             classifier.next_age += 1;
+            classifier.by_source_port += usize::from(asks_source_port(rule));
             let ranked = Ranked { rank: (rule.spec.priority, classifier.next_age), rule: rule.clone() };
             match classifier.bucket(&rule.spec.conditions) {
                 Some(bucket) => put(bucket, ranked),
@@ -139,6 +142,7 @@ impl Classifier {
     /// Adds a rule. The cost does not depend on how many there are, unless the rule is of no simple shape.
     pub(crate) fn insert(&mut self, rule: Arc<Rule>) {
         self.next_age += 1;
+        self.by_source_port += usize::from(asks_source_port(&rule));
         let ranked = Ranked { rank: (rule.spec.priority, self.next_age), rule };
         match self.bucket(&ranked.rule.spec.conditions) {
             Some(bucket) => put(bucket, ranked),
@@ -153,6 +157,12 @@ impl Classifier {
             None => self.rest.remove(rule.id),
         }
         self.forget_empty(&rule.spec.conditions);
+        self.by_source_port -= usize::from(asks_source_port(rule));
+    }
+
+    /// Whether packets that differ in their source port alone may find different rules.
+    pub(crate) fn asks_source_port(&self) -> bool {
+        self.by_source_port > 0
     }
 
     fn bucket(&mut self, conditions: &Conditions) -> Option<&mut Bucket> {
@@ -205,6 +215,10 @@ impl Classifier {
         let by_service = self.by_service.get((destination, protocol, port));
         by_prefix.chain(by_mac).chain(by_vni).chain(by_service)
     }
+}
+
+fn asks_source_port(rule: &Rule) -> bool {
+    !rule.spec.conditions.source_ports.is_empty()
 }
 
 fn drop_empty<K: std::hash::Hash + Eq>(table: &mut HashMap<K, Bucket>, key: &K) {

@@ -87,6 +87,11 @@ impl Group {
         }
     }
 
+    /// Whether packets that differ in their source port alone may be decided about differently.
+    pub(crate) fn asks_source_port(&self) -> bool {
+        self.classifier.asks_source_port()
+    }
+
     /// The rule that decides about a packet. Rules that only count are counted on the way.
     pub(crate) fn find(&self, subject: &Subject, counting: &mut impl FnMut(&Arc<Rule>)) -> Option<&Arc<Rule>> {
         let mut after = None;

@@ -44,7 +44,9 @@ pub use flow::expiry::{TcpState, Timeouts};
 pub use group::{GroupSpec, Stage};
 pub use layer::{LayerSpec, ProgramSpec};
 pub use nat::{NatPool, NatPoolSpec, PoolId};
-pub use offload::{Counted, Offload, OffloadFlow, PART_ADDRESSES, PART_MACS, PART_PORTS};
+pub use offload::{
+    Counted, Offload, OffloadChoice, OffloadFlow, OffloadKey, OffloadOpened, OffloadOpening, PART_ADDRESSES, PART_MACS, PART_PORTS,
+};
 pub use port::{Direction, PortId, PortKind, PortSpec};
 pub use rule::{Place, RuleId, RuleSpec};
 pub use service::{Backend, Backends, Distribution, Masquerade, Service};

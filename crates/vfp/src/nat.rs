@@ -59,6 +59,8 @@ pub(crate) struct Wish {
     pub(crate) owner: PortId,
     /// How many the owner may have towards this destination.
     pub(crate) most: Option<u16>,
+    /// The port that it had, which it gets again if it can.
+    pub(crate) port: Option<u16>,
 }
 
 /// A port that a connection has. It goes back to its pool when the connection ends.
@@ -84,7 +86,7 @@ impl NatPool {
 
     /// Takes a port for an owner that nobody has towards the destination, and that `is_free` besides; `chance` is where to begin.
     pub(crate) fn take(&mut self, wish: &Wish, chance: u64, is_free: impl Fn(u16) -> bool) -> Option<Lease> {
-        let Wish { pool, destination, owner, most } = *wish;
+        let Wish { pool, destination, owner, most, port } = *wish;
         let (first, last) = (*self.spec.ports.start(), *self.spec.ports.end());
         let size = usize::from(last.checked_sub(first)?) + 1;
         let taken = self.destinations.get(&destination);
@@ -96,7 +98,9 @@ impl NatPool {
         let start = mix(chance) as usize % size;
         let tries = (TRIES as usize).min(size);
         let is_taken = |port: &u16| taken.is_some_and(|taken| taken.ports.contains(port));
-        let port = (0..tries).map(|step| first + ((start + step) % size) as u16).find(|port| !is_taken(port) && is_free(*port))?;
+        let wished = port.filter(|port| self.spec.ports.contains(port));
+        let tried = (0..tries).map(|step| first + ((start + step) % size) as u16);
+        let port = wished.into_iter().chain(tried).find(|port| !is_taken(port) && is_free(*port))?;
         let taken = self.destinations.entry(destination).or_default();
         taken.ports.insert(port);
         *taken.by_owner.entry(owner).or_default() += 1;
@@ -130,7 +134,7 @@ mod tests {
     const TO: Destination = Destination { source: Ip::v4(1), address: Ip::v4(2), port: 80, protocol: 6 };
 
     fn wish(owner: u32) -> Wish {
-        Wish { pool: PoolId(0), destination: TO, owner: PortId(owner), most: None }
+        Wish { pool: PoolId(0), destination: TO, owner: PortId(owner), most: None, port: None }
     }
 
     #[test]
@@ -140,6 +144,15 @@ mod tests {
         let greedy = (0..200).filter(|n| take(1, *n).is_some()).count();
         assert_eq!(greedy, 50);
         assert!((0..25).all(|n| take(2, n).is_some()), "the newcomer has its share");
+    }
+
+    #[test]
+    fn a_port_that_is_wished_for_is_had_if_it_is_free() {
+        let mut pool = NatPool::new(NatPoolSpec { ports: 1000..=1099 });
+        let mut take = |port: u16| pool.take(&Wish { port: Some(port), ..wish(1) }, 0, |_| true).map(|lease| lease.port);
+        assert_eq!(take(1042), Some(1042));
+        assert_ne!(take(1042), Some(1042), "it is taken");
+        assert!(take(80).is_some_and(|port| (1000..=1099).contains(&port)), "it is none of the pool's");
     }
 
     #[test]

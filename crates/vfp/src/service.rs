@@ -85,7 +85,7 @@ pub struct Backend {
 }
 
 impl Backend {
-    fn hash(&self) -> u64 {
+    pub(crate) fn hash(&self) -> u64 {
         let words = [self.address.0 as u64, (self.address.0 >> 64) as u64, u64::from(self.port)];
         words.iter().fold(0, |hash, word| mix(hash ^ word))
     }

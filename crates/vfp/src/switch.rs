@@ -15,6 +15,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use wire::number::tcp_flag;
 use wire::{Encapsulation, Fragment, Frame, Headers, Ip, Kind};
 
 use self::core::Core;
@@ -117,11 +118,13 @@ impl std::ops::Deref for Flows {
 }
 
 impl Flows {
-    /// Writes a flow into a slot, and puts it elsewhere too if that is possible.
-    fn write(&self, slot: SlotId, entry: &Entry, now: Instant) {
-        self.withdraw(slot);
+    /// Writes a flow into a slot, and puts it elsewhere too if that is possible. `is_there` says that it is there already.
+    fn write(&self, slot: SlotId, entry: &Entry, now: Instant, is_there: bool) {
+        if !is_there {
+            self.withdraw(slot);
+        }
         let put = |offload: &Arc<dyn Offload>| OffloadFlow::of(entry).is_some_and(|flow| offload.put(&flow));
-        let offloaded = self.offload.as_ref().is_some_and(put);
+        let offloaded = is_there || self.offload.as_ref().is_some_and(put);
         self.table.write(slot, &Entry { offloaded, ..*entry }, now);
     }
 
@@ -163,7 +166,12 @@ impl Flows {
     fn collect(&self, side: &mut Side) -> u64 {
         let Some(slot) = side.slot else { return 0 };
         let to = self.table.to(slot);
-        let (packets, bytes) = side.collect(&self.seen(slot));
+        let seen = self.seen(slot);
+        let (packets, bytes) = side.collect(&seen);
+        // The connection may have begun again elsewhere, with SYN: what was before does not count any more.
+        if seen.tcp_flags & tcp_flag::SYN != 0 {
+            side.seen.tcp_flags = seen.tcp_flags;
+        }
         if let Some(cell) = self.cells.get(side.scope.port.0 as usize) {
             cell.counters.sent(packets, bytes);
         }

@@ -187,6 +187,18 @@ impl Netlink {
         self.create_link(name, vec![LinkInfo::Kind(InfoKind::Vxlan), LinkInfo::Data(InfoData::Vxlan(vxlan.write()))])
     }
 
+    /// Makes an end of all tunnels to a UDP port: what it pops says itself whose it is.
+    pub fn create_vxlan_for_all(&self, name: &str, port: u16) -> Result<(), NetlinkError> {
+        let infos = vec![
+            InfoVxlan::CollectMetadata(true),
+            InfoVxlan::Learning(false),
+            InfoVxlan::Port(port),
+            // Tunnels over IPv6 may leave the outer checksum out (RFC 6935), and many do.
+            InfoVxlan::UDPZeroCsumRX(true),
+        ];
+        self.create_link(name, vec![LinkInfo::Kind(InfoKind::Vxlan), LinkInfo::Data(InfoData::Vxlan(infos))])
+    }
+
     fn create_link(&self, name: &str, info: Vec<LinkInfo>) -> Result<(), NetlinkError> {
         let mut message = LinkMessage::default();
         message.attributes = vec![LinkAttribute::IfName(name.to_owned()), LinkAttribute::LinkInfo(info)];

@@ -59,6 +59,8 @@ pub struct PacketSocketOptions {
     pub promiscuous: bool,
     /// Which frames it does not receive.
     pub left_out: LeftOut,
+    /// Whether it receives nothing at all, and only sends.
+    pub deaf: bool,
     /// Whether it also receives what the machine itself sends by the adapter, as somebody who only watches wants.
     pub outgoing: bool,
 }
@@ -85,7 +87,8 @@ impl PacketSocket {
         set_options(fd.as_fd(), options.outgoing).map_err(failed("set up the packet socket"))?;
         let program = filter::program(options.share, &options.left_out);
         socket::set_filter(fd.as_fd(), &program).map_err(failed("leave frames out"))?;
-        socket::bind_packet(fd.as_fd(), index).map_err(failed("bind to the adapter"))?;
+        let protocol = if options.deaf { 0 } else { libc::ETH_P_ALL };
+        socket::bind_packet(fd.as_fd(), index, protocol).map_err(failed("bind to the adapter"))?;
         if options.promiscuous {
             set_promiscuous(fd.as_fd(), index, true).map_err(failed("receive frames to all addresses"))?;
         }

@@ -108,10 +108,10 @@ pub(super) fn set_buffer(fd: BorrowedFd<'_>, forced: c_int, plain: c_int, bytes:
 }
 
 /// Binds a packet socket to an adapter, and begins to receive all protocols.
-pub(super) fn bind_packet(fd: BorrowedFd<'_>, index: u32) -> io::Result<()> {
+pub(super) fn bind_packet(fd: BorrowedFd<'_>, index: u32, protocol: c_int) -> io::Result<()> {
     let mut address = packet_address();
     address.sll_family = libc::AF_PACKET as u16;
-    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_protocol = (protocol as u16).to_be();
     address.sll_ifindex = index as c_int;
     let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
     // SAFETY: the address is valid and as long as said.

@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
-use wire::{Encapsulation, Frame, virtio};
+use wire::{Encapsulation, Frame, Ip, Malformed, virtio};
 
 use super::{Deliver, Nic, NicError, Receiver, Sender, vanished, vnet};
 
@@ -83,9 +83,15 @@ impl Tap {
         check(unsafe { libc::ioctl(self.device.as_raw_fd(), libc::TUNSETPERSIST as _, c_ulong::from(persistent)) })
     }
 
+    /// The receiving half of a tunnel whose end is a device of the kernel: before each frame stands what that has popped, as
+    /// `bpf/flows.bpf.c` writes it. `outer` is of this end, with nothing of the other.
+    pub fn popped_receiver(&self, outer: Encapsulation) -> Box<dyn Receiver> {
+        Box::new(TapReceiver { tap: self.clone(), frame: Frame::default(), popped: Some(outer) })
+    }
+
     /// The device as a NIC. There should be one only, as each frame arrives at one receiver.
     pub fn nic(&self) -> Nic {
-        Nic { receiver: Box::new(TapReceiver { tap: self.clone(), frame: Frame::default() }), sender: Arc::new(self.clone()) }
+        Nic { receiver: Box::new(TapReceiver { tap: self.clone(), frame: Frame::default(), popped: None }), sender: Arc::new(self.clone()) }
     }
 
     fn set_header_length(&self) -> io::Result<()> {
@@ -149,6 +155,24 @@ fn explain(error: NicError) -> NicError {
 struct TapReceiver {
     tap: Tap,
     frame: Frame,
+    /// This end of a tunnel, if a device of the kernel has popped what is read.
+    popped: Option<Encapsulation>,
+}
+
+/// What stands before a frame that was popped: the virtual network, the family, and the address of the other end.
+const POPPED: usize = 24;
+
+/// Takes what was popped off a frame.
+fn take_popped(frame: &mut Frame, outer: Encapsulation) -> Result<Encapsulation, Malformed> {
+    let Some([v0, v1, v2, v3, f0, f1, f2, f3, address @ ..]) = frame.bytes().first_chunk::<POPPED>().copied() else {
+        return Err(Malformed::Truncated);
+    };
+    let remote = match u32::from_ne_bytes([f0, f1, f2, f3]) {
+        0 => Ip(u128::from_be_bytes(address)),
+        _ => Ip::v4(u32::from_be_bytes([address[0], address[1], address[2], address[3]])),
+    };
+    frame.pull(POPPED)?;
+    Ok(Encapsulation { vni: u32::from_ne_bytes([v0, v1, v2, v3]), remote, ..outer })
 }
 
 impl Receiver for TapReceiver {
@@ -164,10 +188,15 @@ impl Receiver for TapReceiver {
                 Err(error) if matches!(error.raw_os_error(), Some(libc::EBADFD | libc::EFAULT)) => return Err(vanished(&self.tap.name)),
                 Err(error) => return Err(error),
             };
-            if vnet::received(&mut self.frame, virtio::LENGTH, length).is_ok() {
-                deliver(&mut self.frame, None);
-                delivered += 1;
+            if vnet::received(&mut self.frame, virtio::LENGTH, length).is_err() {
+                continue;
             }
+            match self.popped.map(|outer| take_popped(&mut self.frame, outer)) {
+                None => deliver(&mut self.frame, None),
+                Some(Ok(outer)) => deliver(&mut self.frame, Some(&outer)),
+                Some(Err(_)) => continue,
+            }
+            delivered += 1;
         }
         Ok(delivered)
     }

@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use wire::{Ip, TunnelKind};
 
 use super::socket;
-use super::{Nic, NicError};
+use super::{Nic, NicError, Sender};
 use receive::TunnelReceiver;
 use send::TunnelSender;
 
@@ -92,15 +92,16 @@ impl UdpTunnel {
             return Err(NicError::new(&name, "open the tunnel", io::ErrorKind::Unsupported).remedy("STT does not travel in UDP"));
         }
         let receiver = open_receiver(options).map_err(failed("open the receiving socket"))?;
-        let open = |_| open_sender(options, PATH_MTU_NEVER_FRAGMENT);
-        let senders: io::Result<Vec<_>> = (0..options.senders.max(1)).map(open).collect();
-        let senders = senders.map_err(failed("open a sending socket"))?;
-        let fragmenting = open_sender(options, PATH_MTU_FRAGMENT).map_err(failed("open a sending socket"))?;
-        let local = Ip::from(options.local);
-        Ok(Self {
-            receiver: TunnelReceiver::new(receiver, options.kind, local, options.port),
-            sender: Arc::new(TunnelSender::new(senders, fragmenting, options.kind, local)),
-        })
+        let sender = open_senders(options).map_err(failed("open a sending socket"))?;
+        let receiver = TunnelReceiver::new(receiver, options.kind, Ip::from(options.local), options.port);
+        Ok(Self { receiver, sender: Arc::new(sender) })
+    }
+
+    /// Opens the sending half alone, for a tunnel whose datagrams somebody else receives.
+    pub fn open_sender(options: &UdpTunnelOptions) -> Result<Arc<dyn Sender>, NicError> {
+        let name = format!("{} on {}", options.kind, SocketAddr::new(options.local, options.port));
+        let sender = open_senders(options).map_err(|error| explain(NicError::new(&name, "open a sending socket", error)))?;
+        Ok(Arc::new(sender))
     }
 
     /// The count of datagrams that are none of the tunnel's.
@@ -112,6 +113,12 @@ impl UdpTunnel {
     pub fn into_nic(self) -> Nic {
         Nic { receiver: Box::new(self.receiver), sender: self.sender }
     }
+}
+
+fn open_senders(options: &UdpTunnelOptions) -> io::Result<TunnelSender> {
+    let senders = (0..options.senders.max(1)).map(|_| open_sender(options, PATH_MTU_NEVER_FRAGMENT)).collect::<io::Result<Vec<_>>>()?;
+    let fragmenting = open_sender(options, PATH_MTU_FRAGMENT)?;
+    Ok(TunnelSender::new(senders, fragmenting, options.kind, Ip::from(options.local)))
 }
 
 fn open_receiver(options: &UdpTunnelOptions) -> io::Result<OwnedFd> {

@@ -2,9 +2,10 @@
 //! cannot read as `wire` reads it, it leaves to the engine.
 
 use std::cell::Cell;
+use std::path::Path;
 
 use etherparse::PacketBuilder;
-use host::kernel_flows::{KernelFlow, KernelFlows, KernelKey, KernelLimits};
+use host::kernel_flows::{KernelFlow, KernelFlows, KernelKey, KernelLimits, KernelOwner};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -127,7 +128,7 @@ fn flow(after: &Ends, parts: u8, mtu: u16) -> KernelFlow {
 
 /// The table, if there can be one here.
 fn table() -> Option<KernelFlows> {
-    let loaded = KernelFlows::load(KernelLimits { flows: 64, ports: 8 });
+    let loaded = KernelFlows::load(KernelLimits { flows: 64, openings: 8, ports: 8 }, KernelOwner::at(Path::new("/nobody")));
     let table = loaded.map_err(|error| println!("skipped: {error}")).ok()?;
     for (port, generation) in [(1, 5), (2, 6), (3, 7)] {
         table.set_generation(port, generation).expect("a generation");
@@ -147,7 +148,8 @@ fn packets_leave_as_if_they_had_been_made_so() {
         let key = key(&Headers::plain(&bytes).expect("a plain packet"));
         table.put(&key, &flow(&after, parts, 1500)).expect("room");
         let (verdict, left) = table.try_packet(&bytes).expect("the kernel runs it");
-        let seen = table.remove(&key).expect("the flow");
+        let seen = table.get(&key).expect("the flow");
+        table.remove(&key);
         prop_assert_eq!(verdict, REDIRECT);
         prop_assert_eq!(left, Packet { ends: after, ..packet.clone() }.bytes());
         prop_assert_eq!((seen.packets, seen.bytes), (1, bytes.len() as u64));
@@ -228,6 +230,7 @@ fn a_full_table_says_so_and_keeps_what_it_has() {
     assert!(full >= 64, "room for {full}");
     assert!(table.get(&[0; 8]).is_some());
     assert!(put(full).unwrap_err().to_string().starts_with("could not put a flow into the kernel"));
-    assert!(table.remove(&[0; 8]).is_some());
+    table.remove(&[0; 8]);
+    assert!(table.get(&[0; 8]).is_none());
     assert!(put(full).is_ok(), "there is room again");
 }

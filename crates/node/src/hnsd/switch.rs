@@ -63,13 +63,21 @@ impl RemoteSwitch {
 
     /// Tells the switch orders, and as which build this hnsd runs.
     fn tell(&self, orders: &[Order]) -> Result<ApplyResponse, SwitchError> {
+        self.post(&self.request(orders))
+    }
+
+    fn request(&self, orders: &[Order]) -> ApplyRequest {
         let (_, limits, defects) = self.build.items();
-        let request = ApplyRequest {
+        ApplyRequest {
             limits: limits.into_iter().map(str::to_owned).collect(),
             defects: defects.into_iter().map(str::to_owned).collect(),
+            settled: false,
             orders: orders.iter().map(|order| self.message(order)).collect(),
-        };
-        let body = serde_json::to_string(&request).map_err(|error| SwitchError(error.to_string()))?;
+        }
+    }
+
+    fn post(&self, request: &ApplyRequest) -> Result<ApplyResponse, SwitchError> {
+        let body = serde_json::to_string(request).map_err(|error| SwitchError(error.to_string()))?;
         self.ask("POST", "/apply", &body)
     }
 
@@ -99,6 +107,11 @@ impl Switch for RemoteSwitch {
 
     fn apply_all(&self, orders: &[Order]) -> Vec<Result<(), SwitchError>> {
         orders.chunks(BATCH).flat_map(|batch| self.send(batch)).collect()
+    }
+
+    fn settled(&self) {
+        // Should it not hear of it, it is another one by then, and told again.
+        _ = self.post(&ApplyRequest { settled: true, ..self.request(&[]) });
     }
 
     fn moves_packets(&self) -> bool {

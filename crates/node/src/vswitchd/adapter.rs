@@ -5,12 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use hcn::Guid;
 use hns::compile::load_balancer::NodePort;
 use hns::compile::{self, AdapterSite, NODE_ALIASES};
 use host::netlink::{Hop, Link, Netlink, Route};
 use host::nftables::{PortMapping, Translation, TranslationRules};
+use host::nic::Nic;
 use host::nic::packet_socket::{LeftOut, PacketSocket, PacketSocketOptions, Share};
 use host::nic::tap::{Tap, TapOptions};
 use host::uplink::Takeover;
@@ -21,6 +23,8 @@ use wire::Ip;
 use super::Options;
 use super::chassis::installed::{Installed, domain};
 use super::error::Error;
+use super::kernel_uplink::KernelUplink;
+use super::offload::KernelOffload;
 use super::tunnel::Tunnel;
 use super::vlan::Vlan;
 use super::worker::Workers;
@@ -43,6 +47,8 @@ pub(super) struct Adapter {
     takeover: Takeover,
     netlink: Netlink,
     socket: PacketSocket,
+    /// The program on it, if known flows go by the kernel.
+    kernel: Option<KernelUplink>,
     vnic_name: String,
     rules: Installed,
     /// Prefixes behind the switch that the node has routes to, with how many networks ask for each.
@@ -78,18 +84,27 @@ impl Adapter {
         let vnic_name = vnic_name(interface);
         let tap = Tap::open(&vnic_name, TapOptions { persistent: false })?;
         let vnic = netlink.link_by_name(&vnic_name)?.ok_or_else(|| no_adapter(&vnic_name))?;
-        let options_of_socket = PacketSocketOptions { share: Share::Untagged, ..PacketSocketOptions::default() };
+        let kernel = workers.shared.kernel.clone().and_then(|kernel| kernel_uplink((interface, link.index), &netlink, &kernel));
+        let deaf = kernel.is_some();
+        let options_of_socket = PacketSocketOptions { share: Share::Untagged, deaf, ..PacketSocketOptions::default() };
         let socket = PacketSocket::open(interface, link.index, &options_of_socket)?;
         let addresses = addresses(&netlink, link.index)?;
         let site = prepare(interface, &link, addresses, switch, options)?;
         let mut rules = Installed::default();
         rules.replace_at(switch, compile::adapter::rules(&site), |realm| domain(realm, None, Some(&site)))?;
-        workers.attach(site.uplink, socket.nic());
+        match &kernel {
+            Some(uplink) => {
+                uplink.kernel().add_uplink(site.uplink, link.index);
+                workers.attach(site.uplink, Nic { receiver: uplink.receiver(), sender: socket.nic().sender });
+            }
+            None => workers.attach(site.uplink, socket.nic()),
+        }
         workers.attach(site.host, tap.nic());
         let takeover = match Takeover::take(interface, vnic.index, &[]) {
             Ok(takeover) => takeover,
             Err(error) => {
                 dismantle(&site, switch, workers);
+                kernel.into_iter().for_each(KernelUplink::close);
                 return Err(error.into());
             }
         };
@@ -103,6 +118,7 @@ impl Adapter {
             takeover,
             netlink,
             socket,
+            kernel,
             vnic_name,
             rules,
             host_routes: BTreeMap::new(),
@@ -112,6 +128,12 @@ impl Adapter {
         adapter.refresh_underlay(switch)?;
         tracing::info!(adapter = interface, vnic = adapter.vnic_name, "the adapter is the uplink of the switch");
         Ok(adapter)
+    }
+
+    /// The links that have programs of ours, where known flows go by the kernel.
+    pub(super) fn programmed(&self) -> impl Iterator<Item = &str> {
+        let own = self.kernel.as_ref().map(|_| self.takeover.adapter());
+        own.into_iter().chain(self.tunnels.values().filter_map(Tunnel::device))
     }
 
     /// Whether a port of the switch is the adapter's, or one of its tunnels.
@@ -151,18 +173,24 @@ impl Adapter {
         let mut routes = self.netlink.routes(self.index())?;
         let leads_outside = |route: &Route| route.protocol != HOST_ROUTE_PROTOCOL;
         routes.extend(self.netlink.routes(self.vnic_index())?.into_iter().filter(leads_outside));
-        let hop = |route: &Route| {
-            let gateway = route.hops.first().and_then(|hop| hop.gateway);
-            (route.destination, gateway.map_or(NextHop::Link, |gateway| NextHop::Gateway(Ip::from(gateway))))
+        let hop = |route: &Route| (route.destination, route.hops.first().and_then(|hop| hop.gateway));
+        let routes: Vec<(IpNet, Option<IpAddr>)> = routes.iter().map(hop).collect();
+        let next = |(prefix, gateway): &(IpNet, Option<IpAddr>)| {
+            (*prefix, gateway.map_or(NextHop::Link, |gateway| NextHop::Gateway(Ip::from(gateway))))
         };
-        let spec = UnderlaySpec { uplink: self.site.uplink, mac: self.site.mac, routes: routes.iter().map(hop).collect() };
-        Ok(switch.change_underlay(self.site.underlay, spec)?)
+        let spec = UnderlaySpec { uplink: self.site.uplink, mac: self.site.mac, routes: routes.iter().map(next).collect() };
+        switch.change_underlay(self.site.underlay, spec)?;
+        // Who takes packets of tunnels to their other ends is in their flows.
+        if self.kernel.as_ref().is_some_and(|uplink| uplink.kernel().set_routes(self.index(), routes)) {
+            self.tunnels.values().for_each(|tunnel| switch.refresh_port(tunnel.port));
+        }
+        Ok(())
     }
 
     /// Opens the tunnel at a provider address, or takes up the one that is there.
     pub(super) fn tunnel(&mut self, at: (IpAddr, u16), switch: &Switch, workers: &mut Workers) -> Result<&mut Tunnel, Error> {
         if !self.tunnels.contains_key(&at) {
-            let tunnel = Tunnel::open(at, self.takeover.adapter(), &self.site, switch, workers)?;
+            let tunnel = Tunnel::open(at, (self.takeover.adapter(), self.index()), &self.site, switch, workers)?;
             self.tunnels.insert(at, tunnel);
             self.leave_to_tunnels()?;
         }
@@ -172,7 +200,8 @@ impl Adapter {
     /// Closes a tunnel that no network uses any more.
     pub(super) fn close_tunnel(&mut self, at: (IpAddr, u16), switch: &Switch, workers: &mut Workers) -> Result<(), Error> {
         if let Some(tunnel) = self.tunnels.remove(&at) {
-            tunnel.close(switch, workers);
+            let is_last = workers.shared.kernel.as_ref().is_none_or(|kernel| !kernel.has_other_tunnel(at));
+            tunnel.close(switch, workers, is_last);
             self.leave_to_tunnels()?;
         }
         Ok(())
@@ -182,6 +211,10 @@ impl Adapter {
     fn leave_to_tunnels(&mut self) -> Result<(), Error> {
         let at: Vec<(IpAddr, u16)> = self.tunnels.keys().copied().collect();
         self.takeover.set_overlay(&at)?;
+        if let Some(uplink) = &self.kernel {
+            let by_socket = self.tunnels.iter().filter(|(_, tunnel)| tunnel.device().is_none());
+            by_socket.map(|((address, port), _)| uplink.kernel().table().leave_out(*address, *port)).collect::<Result<(), _>>()?;
+        }
         let datagrams = at.iter().map(|(address, port)| SocketAddr::new(*address, *port)).collect();
         self.socket.leave_out(&LeftOut { datagrams, sources: Vec::new() }).map_err(|error| Error::io("filter the uplink", error))
     }
@@ -305,18 +338,29 @@ impl Adapter {
 
     /// Gives the adapter back to the node.
     pub(super) fn give_back(self, switch: &Switch, workers: &mut Workers) -> Result<(), Error> {
-        for (_, tunnel) in self.tunnels {
-            tunnel.close(switch, workers);
+        for (at, tunnel) in self.tunnels {
+            let is_last = workers.shared.kernel.as_ref().is_none_or(|kernel| !kernel.has_other_tunnel(at));
+            tunnel.close(switch, workers, is_last);
         }
         for (_, vlan) in self.vlans {
             vlan.close(switch, workers);
         }
         let name = self.takeover.adapter().to_owned();
         let outcome = self.takeover.give_back();
+        if let Some(uplink) = self.kernel {
+            uplink.kernel().remove_port(self.site.uplink);
+            uplink.close();
+        }
         dismantle(&self.site, switch, workers);
         tracing::info!(adapter = name, "the adapter is given back");
         Ok(outcome?)
     }
+}
+
+/// Has known flows of an adapter go by the kernel, if that is possible.
+fn kernel_uplink(adapter: (&str, u32), netlink: &Netlink, kernel: &Arc<KernelOffload>) -> Option<KernelUplink> {
+    let opened = KernelUplink::open(adapter, netlink, kernel);
+    opened.inspect_err(|error| tracing::warn!(adapter = adapter.0, %error, "what comes by the adapter all goes by this process")).ok()
 }
 
 /// Above those that the kernel makes itself, so that a route that somebody set by hand is preferred.

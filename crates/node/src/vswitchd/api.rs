@@ -43,6 +43,9 @@ pub struct ApplyRequest {
     /// Its defects, by name.
     #[serde(default)]
     pub defects: Vec<String>,
+    /// Whether that is all there is: what is not held by now is not going to be.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub settled: bool,
     /// The orders.
     pub orders: Vec<OrderMessage>,
 }

@@ -122,6 +122,11 @@ impl Attachment {
         self.pair.as_ref().map(Pair::end)
     }
 
+    /// The links that have programs of ours.
+    pub(super) fn programmed(&self) -> Vec<String> {
+        self.pair.as_ref().map_or_else(Vec::new, Pair::programmed)
+    }
+
     /// The device.
     pub(super) fn nic(&self) -> Nic {
         self.tap.nic()

@@ -153,9 +153,26 @@ impl Chassis {
     /// Does what the orders say, each by itself.
     pub(super) fn apply(&mut self, request: ApplyRequest) -> Vec<Option<String>> {
         self.follow_build(&request);
+        let settled = request.settled;
         let answers = request.orders.into_iter().map(|order| self.try_one(order)).collect();
         self.refresh_node_ports();
+        if settled {
+            self.adopt_flows();
+        }
         answers
+    }
+
+    /// All is there that was there before: what the kernel has forwarded while vswitchd was away becomes ours.
+    fn adopt_flows(&self) {
+        let Some(kernel) = &self.kernel else { return };
+        let Some(previous) = kernel.table().take_previous() else { return };
+        let now = self.workers.shared.now();
+        let (adopted, known) = kernel.adopt(&previous, |opened| self.switch.adopt(now, opened));
+        // Only now do our own programs have their turn.
+        let nics = self.endpoints.values().flat_map(EndpointState::programmed);
+        let adapters = self.adapters.values().flat_map(Adapter::programmed).map(str::to_owned);
+        nics.chain(adapters).for_each(|link| kernel.table().relieve(&link, &previous));
+        tracing::info!(adopted, known, "connections that the kernel has kept go on");
     }
 
     /// Does what one order says, or answers why not.

@@ -1,33 +1,64 @@
-//! Flows in the kernel: what the engine has decided is put into the kernel's own table, as far as both ends are NICs that it can reach.
+//! Flows in the kernel: what the engine has decided is put into the kernel's own table, as far as it can reach both ends.
 
-use std::collections::HashMap;
-use std::fmt;
+mod adoption;
+mod entry;
+
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant as Clock;
 
 use host::clock;
-use host::kernel_flows::{FLAG_PAST, KernelFlow, KernelFlows, KernelFlowsError, KernelKey, KernelLimits, Ways};
-use vfp::{Counted, Instant, Limits, Offload, OffloadFlow, PortId};
-use wire::Ip;
+use host::kernel_flows::{KernelFlow, KernelFlows, KernelFlowsError, KernelKey, KernelLimits, KernelOwner, Ways, opening_key};
+use ipnet::IpNet;
+use vfp::{Counted, Instant, Limits, Offload, OffloadFlow, OffloadKey, OffloadOpened, OffloadOpening, PortId};
+use wire::{Encapsulation, FlowId, Ip, TunnelKind};
 
-/// The kernel's table, and which NICs are behind which ports.
+use entry::{Exit, key_at};
+
+/// How many openings there can be. The oldest makes room: whoever misses it asks the engine, which says it again.
+const OPENINGS: u32 = 16_384;
+
+/// The kernel's table, and what is behind which port.
 #[derive(Debug)]
 pub(super) struct KernelOffload {
     flows: KernelFlows,
-    nics: RwLock<HashMap<PortId, Behind>>,
+    ends: RwLock<Ends>,
+    openings: Mutex<VecDeque<KernelKey>>,
     beginning: Beginning,
     /// Whether the kernel could once not be told of a change of policy. It has forwarded nothing by itself since, and never will again.
     is_behind: AtomicBool,
 }
 
+/// What is behind ports, and the other way round.
+#[derive(Debug, Default)]
+struct Ends {
+    behind: HashMap<PortId, Behind>,
+    ports: HashMap<u32, PortId>,
+    /// How each adapter's network is reached: prefixes with their gateways, if they have one.
+    routes: HashMap<u32, Vec<(IpNet, Option<IpAddr>)>>,
+}
+
 /// What is behind a port.
 #[derive(Clone, Copy, Debug)]
 struct Behind {
-    /// The switch's end of its NIC.
-    nic: u32,
+    /// What it is in keys: a link, or what stands for one.
+    link: u32,
+    place: Place,
     /// Whether it may send only so much: that is counted where all its packets come by, which is not in the kernel.
     is_limited: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// A pod's NIC, with its end at the switch.
+    Nic,
+    /// An adapter.
+    Uplink,
+    /// A tunnel by an adapter.
+    Tunnel { adapter: u32, local: IpAddr, port: u16 },
 }
 
 /// One moment on two clocks: the kernel's, and that of the switch.
@@ -44,14 +75,56 @@ impl Beginning {
     }
 }
 
+impl Ends {
+    fn add(&mut self, port: PortId, link: u32, place: Place) {
+        self.behind.insert(port, Behind { link, place, is_limited: false });
+        self.ports.insert(link, port);
+    }
+
+    /// Where packets leave that go to a port, if the kernel can do that.
+    fn exit(&self, to: &Behind, encapsulation: Option<&Encapsulation>) -> Option<Exit> {
+        match (to.place, encapsulation) {
+            (Place::Nic, None) => Some(Exit::Nic(to.link)),
+            (Place::Uplink, None) => Some(Exit::Adapter(to.link)),
+            // Over IPv6 the outer checksum would have to be computed, which only the engine's sockets do.
+            (Place::Tunnel { adapter, .. }, Some(outer)) if outer.local.is_v4() && outer.remote.is_v4() => {
+                Some(Exit::Tunnel(adapter, self.next_hop(adapter, outer.remote)?))
+            }
+            _ => None,
+        }
+    }
+
+    fn next_hop(&self, adapter: u32, remote: Ip) -> Option<Ip> {
+        let address = IpAddr::from(remote);
+        let ways = self.routes.get(&adapter)?.iter().filter(|(prefix, _)| prefix.contains(&address));
+        let (_, gateway) = ways.max_by_key(|(prefix, _)| prefix.prefix_len())?;
+        Some(gateway.map_or(remote, Ip::from)).filter(|hop| hop.is_v4())
+    }
+
+    /// The engine's key that the kernel knows as this one.
+    fn engine_key(&self, key: &KernelKey) -> Option<OffloadKey> {
+        let mut ours = *key;
+        ours[0] = u64::from(self.ports.get(&((key[0] >> 32) as u32))?.0) << 32 | u64::from(key[0] as u32);
+        Some(ours)
+    }
+
+    /// What packets of a flow came with, if they came by a tunnel.
+    fn popped(&self, key: &OffloadKey, remote: Ip) -> Option<Encapsulation> {
+        let behind = self.behind.get(&PortId((key[0] >> 32) as u32))?;
+        let Place::Tunnel { local, port, .. } = behind.place else { return None };
+        Some(Encapsulation { kind: TunnelKind::Vxlan, vni: key[0] as u32, local: Ip::from(local), remote, port })
+    }
+}
+
 impl KernelOffload {
-    /// Brings an empty table into the kernel. The clock of the switch has counted from `start`.
-    pub(super) fn load(limits: Limits, start: Clock) -> Result<Self, KernelFlowsError> {
+    /// Brings an empty table into the kernel, for the process that has a socket. The clock of the switch has counted from `start`.
+    pub(super) fn load(limits: Limits, start: Clock, socket: &Path) -> Result<Self, KernelFlowsError> {
         let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        let flows = KernelFlows::load(KernelLimits { flows: number(limits.flows), ports: number(limits.ports) })?;
+        let limits = KernelLimits { flows: number(limits.flows), openings: OPENINGS, ports: number(limits.ports) };
+        let flows = KernelFlows::load(limits, KernelOwner::at(socket))?;
         let switch = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
         let beginning = Beginning { kernel: clock::since_boot(), switch };
-        Ok(Self { flows, nics: RwLock::default(), beginning, is_behind: AtomicBool::new(false) })
+        Ok(Self { flows, ends: RwLock::default(), openings: Mutex::default(), beginning, is_behind: AtomicBool::new(false) })
     }
 
     /// The table itself.
@@ -61,18 +134,45 @@ impl KernelOffload {
 
     /// Has flows of a port go by the kernel, whose NIC has this end at the switch.
     pub(super) fn add(&self, port: PortId, nic: u32) {
-        self.write().insert(port, Behind { nic, is_limited: false });
+        self.write().add(port, nic, Place::Nic);
+    }
+
+    /// Has flows of an adapter's port go by the kernel.
+    pub(super) fn add_uplink(&self, port: PortId, adapter: u32) {
+        self.write().add(port, adapter, Place::Uplink);
+    }
+
+    /// Has flows of a tunnel's port go by the kernel. `link` stands for it in keys.
+    pub(super) fn add_tunnel(&self, port: PortId, link: u32, adapter: u32, (local, udp_port): (IpAddr, u16)) {
+        self.write().add(port, link, Place::Tunnel { adapter, local, port: udp_port });
+    }
+
+    /// Whether another tunnel has the same UDP port, and so the same device.
+    pub(super) fn has_other_tunnel(&self, at: (IpAddr, u16)) -> bool {
+        let is_other = |place: &Place| matches!(*place, Place::Tunnel { local, port, .. } if port == at.1 && local != at.0);
+        self.read().behind.values().any(|behind| is_other(&behind.place))
     }
 
     /// The port is gone, and its flows with it.
     pub(super) fn remove_port(&self, port: PortId) {
-        self.write().remove(&port);
+        let ends = &mut *self.write();
+        if let Some(behind) = ends.behind.remove(&port) {
+            ends.ports.remove(&behind.link);
+        }
+    }
+
+    /// Says how an adapter's network is reached. Answers whether that is new.
+    pub(super) fn set_routes(&self, adapter: u32, routes: Vec<(IpNet, Option<IpAddr>)>) -> bool {
+        let ends = &mut *self.write();
+        let is_new = ends.routes.get(&adapter) != Some(&routes);
+        ends.routes.insert(adapter, routes);
+        is_new
     }
 
     /// Says whether a port may send only so much. Answers whether that is new.
     pub(super) fn limit(&self, port: PortId, is_limited: bool) -> bool {
-        let mut nics = self.write();
-        let Some(behind) = nics.get_mut(&port) else { return false };
+        let mut ends = self.write();
+        let Some(behind) = ends.behind.get_mut(&port) else { return false };
         std::mem::replace(&mut behind.is_limited, is_limited) != is_limited
     }
 
@@ -89,35 +189,82 @@ impl KernelOffload {
         }
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, HashMap<PortId, Behind>> {
-        self.nics.write().unwrap_or_else(PoisonError::into_inner)
+    fn read(&self) -> RwLockReadGuard<'_, Ends> {
+        self.ends.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn behind(&self, port: PortId) -> Option<Behind> {
-        self.nics.read().unwrap_or_else(PoisonError::into_inner).get(&port).copied()
+    fn write(&self) -> RwLockWriteGuard<'_, Ends> {
+        self.ends.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The key that the kernel knows the engine's by.
-    fn key(&self, key: &[u64; 8]) -> Option<KernelKey> {
-        Some(key_at(key, self.behind(PortId((key[0] >> 32) as u32))?.nic))
+    fn key(&self, key: &OffloadKey) -> Option<KernelKey> {
+        let link = self.read().behind.get(&PortId((key[0] >> 32) as u32))?.link;
+        Some(key_at(key, link))
+    }
+
+    /// A flow as the kernel would have it, if it can.
+    fn compiled(&self, flow: &OffloadFlow) -> Option<(KernelKey, KernelFlow)> {
+        let ends = self.read();
+        let [from, to] = flow.ports.map(|port| ends.behind.get(&port));
+        let (from, to) = (from?, to?);
+        // What goes back to where it came from has no way there past the link itself.
+        if from.is_limited || from.link == to.link {
+            return None;
+        }
+        let exit = ends.exit(to, flow.encapsulation.as_ref())?;
+        let is_popped = matches!(from.place, Place::Tunnel { .. });
+        Some((key_at(&flow.key, from.link), entry::entry(flow, exit, is_popped)))
+    }
+
+    fn put_one_opening(&self, key: KernelKey, opening: &host::kernel_flows::KernelOpening) {
+        let openings = &mut *self.openings.lock().unwrap_or_else(PoisonError::into_inner);
+        if openings.len() >= OPENINGS as usize
+            && let Some(oldest) = openings.pop_front()
+        {
+            self.flows.remove_opening(&oldest);
+        }
+        match self.flows.put_opening(&key, opening) {
+            Ok(()) => openings.push_back(key),
+            Err(error) => tracing::debug!(%error, "connections are opened by the engine"),
+        }
+    }
+
+    fn counted_in(&self, flow: &KernelFlow) -> Counted {
+        if flow.packets == 0 {
+            return Counted::default();
+        }
+        Counted { packets: flow.packets, bytes: flow.bytes, at: self.beginning.moment(flow.seen), tcp_flags: flow.tcp_flags as u8 }
+    }
+
+    /// A connection that the kernel has opened, in the engine's words.
+    fn opened(&self, event: &host::kernel_flows::KernelOpened) -> Option<OffloadOpened> {
+        let ends = self.read();
+        let (key, reply_key) = (ends.engine_key(&event.key)?, ends.engine_key(&event.reply_key)?);
+        // Whose packet a tunnel brought is in the flow alone.
+        let remote = || self.flows.get(&event.key).map(|flow| entry::address(&flow.remote, is_v4(&flow.remote)));
+        let from_tunnel = matches!(ends.behind.get(&PortId((key[0] >> 32) as u32))?.place, Place::Tunnel { .. });
+        let encapsulation = if from_tunnel { Some(ends.popped(&key, remote()?)?) } else { None };
+        Some(OffloadOpened {
+            key,
+            reply_key: Some(reply_key),
+            encapsulation,
+            generations: Some(event.generations),
+            translated: None,
+            counted: [Counted::default(); 2],
+        })
     }
 }
 
-/// The engine's key with the number of a link in place of that of its port.
-fn key_at(key: &[u64; 8], nic: u32) -> KernelKey {
-    let mut ours = *key;
-    ours[0] = u64::from(nic) << 32;
-    ours
+/// Whether an address of the kernel is of IPv4: then all but its first four bytes are zeros. An IPv6 address of that form is none that a node has.
+fn is_v4(address: &[u8; 16]) -> bool {
+    address[4..] == [0; 12]
 }
 
 impl Offload for KernelOffload {
     fn put(&self, flow: &OffloadFlow) -> bool {
-        let [Some(from), Some(to)] = flow.ports.map(|port| self.behind(port)) else { return false };
-        // What goes back to where it came from has no way there past the link itself.
-        if from.is_limited || from.nic == to.nic {
-            return false;
-        }
-        match self.flows.put(&key_at(&flow.key, from.nic), &entry(flow, to.nic)) {
+        let Some((key, entry)) = self.compiled(flow) else { return false };
+        match self.flows.put(&key, &entry) {
             Ok(()) => true,
             Err(error) => {
                 tracing::debug!(%error, "a flow stays with the engine");
@@ -126,17 +273,15 @@ impl Offload for KernelOffload {
         }
     }
 
-    fn remove(&self, key: &[u64; 8]) {
+    fn remove(&self, key: &OffloadKey) {
         if let Some(key) = self.key(key) {
             self.flows.remove(&key);
         }
     }
 
-    fn counted(&self, key: &[u64; 8]) -> Counted {
-        let Some(flow) = self.key(key).and_then(|key| self.flows.get(&key)).filter(|flow| flow.packets > 0) else {
-            return Counted::default();
-        };
-        Counted { packets: flow.packets, bytes: flow.bytes, at: self.beginning.moment(flow.seen), tcp_flags: flow.tcp_flags as u8 }
+    fn counted(&self, key: &OffloadKey) -> Counted {
+        let flow = self.key(key).and_then(|key| self.flows.get(&key));
+        flow.map_or(Counted::default(), |flow| self.counted_in(&flow))
     }
 
     fn set_generation(&self, port: PortId, generation: u32) {
@@ -147,64 +292,28 @@ impl Offload for KernelOffload {
             self.pause(true);
         }
     }
-}
 
-fn entry(flow: &OffloadFlow, nic: u32) -> KernelFlow {
-    let mut macs = [0; 12];
-    macs[..6].copy_from_slice(&flow.destination_mac.0);
-    macs[6..].copy_from_slice(&flow.source_mac.0);
-    KernelFlow {
-        to: nic,
-        mtu: flow.mtu,
-        parts: flow.parts,
-        flags: if flow.past.is_some() { FLAG_PAST } else { 0 },
-        ports: [flow.ports[0].0, flow.ports[1].0, flow.past.map_or(0, |port| port.0)],
-        generations: flow.generations,
-        macs,
-        source_port: flow.source_port.to_be_bytes(),
-        destination_port: flow.destination_port.to_be_bytes(),
-        source: address(flow.source),
-        destination: address(flow.destination),
-        ..KernelFlow::default()
-    }
-}
-
-/// An address as on the wire, from the beginning.
-fn address(ip: Ip) -> [u8; 16] {
-    match ip.is_v4() {
-        false => ip.0.to_be_bytes(),
-        true => {
-            let mut bytes = [0; 16];
-            bytes[..4].copy_from_slice(&ip.v4_bits().to_be_bytes());
-            bytes
+    fn put_opening(&self, opening: &OffloadOpening) {
+        let [Some(forward), Some(reply)] = [&opening.forward, &opening.reply].map(|flow| self.compiled(flow)) else { return };
+        let key = forward.0;
+        let (ways, choosing) = entry::openings([forward, reply], opening.choice.as_ref());
+        self.put_one_opening(opening_key(&key, opening.choice.map(|choice| choice.chosen)), &ways);
+        if let Some(choosing) = choosing {
+            self.put_one_opening(opening_key(&key, None), &choosing);
         }
     }
-}
 
-/// How packets of pods are moved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DataPath {
-    /// By this process: NICs are TAP devices. Works everywhere.
-    #[default]
-    Tap,
-    /// Known flows by the kernel: NICs are pairs of links with programs of ours.
-    Bpf,
-    /// By the kernel where that is possible.
-    Auto,
-}
+    fn each_opened(&self, tell: &mut dyn FnMut(&OffloadOpened)) {
+        self.flows.each_opened(|event| match self.opened(event) {
+            Some(opened) => tell(&opened),
+            // Its port is gone.
+            None => [event.key, event.reply_key].iter().for_each(|key| self.flows.remove(key)),
+        });
+    }
 
-impl DataPath {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Tap, Self::Bpf, Self::Auto];
-}
-
-impl fmt::Display for DataPath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Tap => "tap",
-            Self::Bpf => "bpf",
-            Self::Auto => "auto",
-        })
+    fn translated(&self, key: &OffloadKey) -> Option<FlowId> {
+        let key = self.key(key)?;
+        self.flows.get(&key).map(|flow| entry::translated(&key, &flow))
     }
 }
 
@@ -219,5 +328,17 @@ mod tests {
         assert_eq!(beginning.moment(5_000_250_000), Instant(1_000_250));
         // Before both began there is nothing.
         assert_eq!(beginning.moment(0), Instant(0));
+    }
+
+    #[test]
+    fn the_longest_prefix_says_who_is_next() {
+        let prefix = |text: &str| text.parse::<IpNet>().expect("a prefix");
+        let gateway: IpAddr = "192.168.0.254".parse().expect("an address");
+        let routes = vec![(prefix("0.0.0.0/0"), Some(gateway)), (prefix("192.168.0.0/24"), None)];
+        let ends = Ends { routes: HashMap::from([(3, routes)]), ..Ends::default() };
+        let ip = |text: &str| Ip::from(text.parse::<IpAddr>().expect("an address"));
+        assert_eq!(ends.next_hop(3, ip("192.168.0.9")), Some(ip("192.168.0.9")));
+        assert_eq!(ends.next_hop(3, ip("10.0.0.1")), Some(ip("192.168.0.254")));
+        assert_eq!(ends.next_hop(4, ip("10.0.0.1")), None);
     }
 }

@@ -29,6 +29,7 @@ pub(super) struct Pair {
     /// The other end of the pod's link, and the TAP device.
     end: u32,
     tap: u32,
+    names: [String; 2],
     kernel: Arc<KernelOffload>,
 }
 
@@ -74,7 +75,8 @@ impl Pair {
         for link in [&end, &device] {
             netlink.make_no_addresses(link.index)?;
         }
-        let pair = Self { netlink, end: end.index, tap: device.index, kernel: kernel.clone() };
+        let pair =
+            Self { netlink, end: end.index, tap: device.index, names: [names.end.clone(), names.tap.clone()], kernel: kernel.clone() };
         kernel.table().join((&names.end, pair.end), (&names.tap, pair.tap))?;
         for link in [pair.tap, pair.end] {
             pair.netlink.set_up(link)?;
@@ -92,6 +94,11 @@ impl Pair {
             }
         }
         Ok(())
+    }
+
+    /// The links that have programs of ours.
+    pub(super) fn programmed(&self) -> Vec<String> {
+        self.names.to_vec()
     }
 
     /// The switch's end of the NIC.

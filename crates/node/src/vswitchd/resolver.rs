@@ -72,18 +72,40 @@ pub(super) fn start(chassis: Arc<Mutex<Chassis>>) -> Result<Running, Error> {
     };
     let events = events.ok_or_else(|| Error::Message("the resolver runs already".into()))?;
     let stop = Arc::new(AtomicBool::new(false));
-    let monitor = Monitor::open()?;
+    let (monitor, shared_of_opener) = (Monitor::open()?, shared.clone());
     let (following, resolving, sink) = (stop.clone(), stop.clone(), shared.events());
     let mut resolver = Resolver { chassis, shared, neighbours: HashMap::new(), confirmed: Instant::now() };
-    let thread = |name: &str, task: Box<dyn FnOnce() + Send>| {
-        let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(task);
-        spawned.map_err(|error| Error::io(format!("start the thread {name}"), error))
-    };
-    let threads = vec![
+    let mut threads = vec![
         thread("monitor", Box::new(move || follow(&monitor, &sink, &following)))?,
         thread("resolver", Box::new(move || resolver.run(&events, &resolving)))?,
     ];
+    threads.extend(opener(&shared_of_opener, &stop)?);
     Ok(Running { stop, threads })
+}
+
+fn thread(name: &str, task: Box<dyn FnOnce() + Send>) -> Result<JoinHandle<()>, Error> {
+    let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(task);
+    spawned.map_err(|error| Error::io(format!("start the thread {name}"), error))
+}
+
+/// How long connections may wait that the kernel has opened: taken up together, they cost less.
+const TOGETHER: Duration = Duration::from_millis(2);
+
+/// Takes up connections that the kernel has opened, if it may.
+fn opener(shared: &Shared, stop: &Arc<AtomicBool>) -> Result<Option<JoinHandle<()>>, Error> {
+    let Some(kernel) = &shared.kernel else { return Ok(None) };
+    let opened = kernel.table().opened_fd().map_err(|error| Error::io("wait for what the kernel opens", error))?;
+    let (shared, stop) = (shared.clone(), stop.clone());
+    let take_up = move || {
+        while !stop.load(Ordering::Relaxed) {
+            let mut ready = [PollFd::new(opened.as_fd(), PollFlags::POLLIN)];
+            if poll(&mut ready, PollTimeout::try_from(ROUND).unwrap_or(PollTimeout::ZERO)).is_ok_and(|ready| ready > 0) {
+                std::thread::sleep(TOGETHER);
+                shared.switch.take_up(shared.now());
+            }
+        }
+    };
+    thread("opener", Box::new(take_up)).map(Some)
 }
 
 fn follow(monitor: &Monitor, sink: &SyncSender<Event>, stop: &AtomicBool) {

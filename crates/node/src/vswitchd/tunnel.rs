@@ -2,14 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use hns::compile::AdapterSite;
 use hns::compile::endpoint::vxlan_overhead;
-use host::nic::udp_tunnel::{UdpTunnel, UdpTunnelOptions};
+use host::nic::Nic;
+use host::nic::udp_tunnel::{MalformedCounter, UdpTunnel, UdpTunnelOptions};
 use vfp::{Action, Conditions, DomainId, DropReason, GroupSpec, LayerSpec, PortId, PortKind, PortSpec, ProgramSpec, RuleSpec, Switch};
 use wire::TunnelKind;
 
 use super::error::Error;
+use super::offload::KernelOffload;
+use super::vtep::Vtep;
 use super::worker::Workers;
 
 /// An open tunnel.
@@ -17,18 +21,21 @@ pub(super) struct Tunnel {
     pub(super) port: PortId,
     spec: PortSpec,
     networks: BTreeMap<u32, (String, DomainId)>,
+    /// The device that receives, if known flows go by the kernel.
+    vtep: Option<Vtep>,
 }
 
 impl Tunnel {
     pub(super) fn open(
         (address, port): (IpAddr, u16),
-        adapter: &str,
+        (adapter, index): (&str, u32),
         site: &AdapterSite,
         switch: &Switch,
         workers: &mut Workers,
     ) -> Result<Self, Error> {
         let options = UdpTunnelOptions { adapter: Some(adapter.to_owned()), ..UdpTunnelOptions::new(TunnelKind::Vxlan, address, port) };
-        let tunnel = UdpTunnel::open(&options)?;
+        let vtep = workers.shared.kernel.clone().and_then(|kernel| vtep((address, port), &kernel));
+        let (nic, malformed) = nic(&options, vtep.as_ref())?;
         let spec = PortSpec {
             name: format!("VXLAN {}", std::net::SocketAddr::new(address, port)),
             kind: PortKind::Tunnel,
@@ -41,10 +48,18 @@ impl Tunnel {
             router_guard: false,
             program: program(&BTreeMap::new()),
         };
-        let port = switch.add_port(spec.clone())?;
-        workers.shared.malformed.put(port, tunnel.malformed());
-        workers.attach(port, tunnel.into_nic());
-        Ok(Self { port, spec, networks: BTreeMap::new() })
+        let id = switch.add_port(spec.clone())?;
+        if let (Some(kernel), Some(vtep)) = (&workers.shared.kernel, &vtep) {
+            kernel.add_tunnel(id, vtep.link(), index, (address, port));
+        }
+        workers.shared.malformed.put(id, malformed);
+        workers.attach(id, nic);
+        Ok(Self { port: id, spec, networks: BTreeMap::new(), vtep })
+    }
+
+    /// The device that receives, if it is one of the kernel.
+    pub(super) fn device(&self) -> Option<&str> {
+        self.vtep.as_ref().map(Vtep::device)
     }
 
     /// Leads what arrives of a virtual network to a domain.
@@ -73,11 +88,36 @@ impl Tunnel {
         Ok(switch.change_port(self.port, self.spec.clone())?)
     }
 
-    pub(super) fn close(self, switch: &Switch, workers: &mut Workers) {
+    /// Closes it. The device that receives goes with the last tunnel that it has.
+    pub(super) fn close(self, switch: &Switch, workers: &mut Workers, is_last: bool) {
         workers.shared.malformed.remove(self.port);
         workers.detach(self.port);
         _ = switch.remove_port(self.port);
+        if let Some(kernel) = &workers.shared.kernel {
+            kernel.remove_port(self.port);
+        }
+        if let Some(vtep) = self.vtep {
+            vtep.close(is_last);
+        }
     }
+}
+
+/// The device that is to receive. Without one, sockets of ours do.
+fn vtep(at: (IpAddr, u16), kernel: &Arc<KernelOffload>) -> Option<Vtep> {
+    let opened = Vtep::open(at, kernel);
+    opened.inspect_err(|error| tracing::warn!(%error, "what comes by the tunnel all goes by this process")).ok()
+}
+
+/// What the engine reads and writes: sockets, of which those that receive have no place where a device does.
+fn nic(options: &UdpTunnelOptions, vtep: Option<&Vtep>) -> Result<(Nic, MalformedCounter), Error> {
+    Ok(match vtep {
+        Some(vtep) => (Nic { receiver: vtep.receiver(), sender: UdpTunnel::open_sender(options)? }, MalformedCounter::default()),
+        None => {
+            let tunnel = UdpTunnel::open(options)?;
+            let malformed = tunnel.malformed();
+            (tunnel.into_nic(), malformed)
+        }
+    })
 }
 
 /// Frames of a virtual network are popped into its domain; those of any other are dropped.

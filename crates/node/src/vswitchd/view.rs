@@ -238,6 +238,7 @@ fn ways(ways: &Ways) -> Vec<(&'static str, u64)> {
         ("kernel-odd", ways.odd),
         ("kernel-large", ways.large),
         ("kernel-paused", ways.paused),
+        ("kernel-opened", ways.opened),
     ]
 }
 

@@ -1,8 +1,9 @@
 //! Flows in the kernel: known ones never come up to the engine, and everything holds for them that holds for others.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::path::Path;
 
-use host::kernel_flows::{KernelFlows, KernelLimits};
+use host::kernel_flows::{KernelFlows, KernelLimits, KernelOwner};
 use serde_json::json;
 
 use crate::harness::balancer::{Balancer, DSR, fronts, names};
@@ -19,7 +20,7 @@ const MUCH: usize = 32 << 20;
 
 /// Runs a test with known flows in the kernel, where that is possible.
 fn over_the_kernel(test: &str, body: impl FnOnce()) {
-    match KernelFlows::load(KernelLimits { flows: 8, ports: 8 }) {
+    match KernelFlows::load(KernelLimits { flows: 8, openings: 8, ports: 8 }, KernelOwner::at(Path::new("/nobody"))) {
         Ok(_) => run_with(test, &[("TRANSOM_DATA_PATH", "bpf".to_owned())], body),
         Err(error) => println!("skipped: {error}"),
     }

@@ -26,6 +26,8 @@ pub(crate) struct Entry {
     pub(crate) reply: bool,
     /// Whether they are forwarded elsewhere too.
     pub(crate) offloaded: bool,
+    /// Whether another connection of the same name would be decided about the same.
+    pub(crate) again: bool,
     /// The largest IP packet that can go this way.
     pub(crate) mtu: u16,
     /// The generations of the two ports when this was decided.
@@ -44,6 +46,7 @@ const REPLY: u64 = 1;
 const ENCAPSULATED: u64 = 2;
 const PAST: u64 = 4;
 const OFFLOADED: u64 = 8;
+const AGAIN: u64 = 16;
 
 fn mac_word(mac: MacAddress, rest: u16) -> u64 {
     let [a, b, c, d, e, f] = mac.0;
@@ -83,10 +86,14 @@ pub(crate) const fn owner_of(word: u64) -> ConnectionId {
 impl Entry {
     /// The entry as words; the first eight are the key.
     pub(crate) fn to_words(self) -> [u64; WORDS] {
-        let Self { key, to, rule, connection, reply, offloaded, mtu, generations, past, transposition: t, encapsulation, provider } = self;
+        let Self { key, to, rule, connection, reply, offloaded, again, mtu, generations, past, transposition: t, encapsulation, provider } =
+            self;
         let flag = |set: bool, flag: u64| if set { flag } else { 0 };
-        let flags =
-            flag(reply, REPLY) | flag(encapsulation.is_some(), ENCAPSULATED) | flag(past.is_some(), PAST) | flag(offloaded, OFFLOADED);
+        let flags = flag(reply, REPLY)
+            | flag(encapsulation.is_some(), ENCAPSULATED)
+            | flag(past.is_some(), PAST)
+            | flag(offloaded, OFFLOADED)
+            | flag(again, AGAIN);
         let outer = encapsulation.unwrap_or_default();
         let ([s0, s1], [d0, d1]) = (ip_words(t.source), ip_words(t.destination));
         let ([l0, l1], [r0, r1]) = (ip_words(outer.local), ip_words(if encapsulation.is_some() { outer.remote } else { provider }));
@@ -130,6 +137,7 @@ impl Entry {
             connection: owner_of(words[OWNER]),
             reply: flags & REPLY != 0,
             offloaded: flags & OFFLOADED != 0,
+            again: flags & AGAIN != 0,
             mtu: (words[8] >> 16) as u16,
             generations: [(words[10] >> 32) as u32, words[10] as u32],
             past: (flags & PAST != 0).then(|| (PortId((words[23] >> 32) as u32), words[23] as u32)),
@@ -176,6 +184,7 @@ mod tests {
                 connection: u32::MAX - 1,
                 reply: encapsulation.is_some(),
                 offloaded: encapsulation.is_none(),
+                again: encapsulation.is_some(),
                 mtu: 1450,
                 generations: [3, u32::MAX],
                 past: encapsulation.map(|_| (PortId(u32::MAX - 2), 9)),

@@ -1,6 +1,7 @@
 //! What a unified flow is found by.
 
-use wire::Headers;
+use wire::number::ether_type;
+use wire::{FlowId, Fragment, Headers, Ip, Kind, MacAddress};
 
 use crate::port::PortId;
 
@@ -29,6 +30,38 @@ impl FlowKey {
             mac(headers.destination_mac.0),
             mac(headers.source_mac.0),
         ])
+    }
+
+    /// The headers of a whole packet of TCP or UDP without a tag that this would be the key of.
+    pub(crate) fn headers(&self) -> Headers {
+        let [_, source, source_high, destination, destination_high, rest, destination_mac, source_mac] = self.0;
+        let ip = |low: u64, high: u64| Ip(u128::from(low) | u128::from(high) << 64);
+        let mac = |word: u64| {
+            let [a, b, c, d, e, f, ..] = word.to_ne_bytes();
+            MacAddress([a, b, c, d, e, f])
+        };
+        let id = FlowId {
+            source: ip(source, source_high),
+            destination: ip(destination, destination_high),
+            source_port: (rest >> 48) as u16,
+            destination_port: (rest >> 32) as u16,
+            protocol: (rest >> 16) as u8,
+        };
+        Headers {
+            kind: Kind::Ip,
+            id,
+            fragment: Fragment::Whole,
+            destination_mac: mac(destination_mac),
+            source_mac: mac(source_mac),
+            ether_type: if id.source.is_v4() { ether_type::IPV4 } else { ether_type::IPV6 },
+            vlan: None,
+            l3: 0,
+            l4: 0,
+            payload: 0,
+            end: 0,
+            tcp_flags: 0,
+            hop_limit: 0,
+        }
     }
 
     #[inline]

@@ -161,6 +161,6 @@ impl Core {
         let after = Shape { id: facts.subject.id, source_mac: facts.subject.source_mac, destination_mac: facts.subject.destination_mac };
         let mtu = self.port(egress.port).map_or(u16::MAX, |port| port.spec.mtu);
         let transposition = Transposition::between(&before, &after);
-        Ok(Decided { egress, transposition, rule: facts.decisive, tier: Tier::Connection, mtu })
+        Ok(Decided { egress, transposition, rule: facts.decisive, tier: Tier::Connection, mtu, again: false })
     }
 }

@@ -8,6 +8,7 @@ mod facts;
 mod foresee;
 mod redirect;
 mod source;
+mod take_up;
 
 use wire::number::{protocol, tcp_flag};
 use wire::{Encapsulation, FlowId, Fragment, Frame, Headers, Ip, Kind, MacAddress};
@@ -21,6 +22,7 @@ use crate::flow::entry::Entry;
 use crate::flow::expiry::TcpState;
 use crate::flow::key::FlowKey;
 use crate::fragment::Pieces;
+use crate::offload::OffloadKey;
 use crate::port::{Direction, PortId, PortKind};
 use crate::rule::RuleId;
 use crate::time::Instant;
@@ -51,6 +53,8 @@ pub(super) struct Decided {
     pub(super) rule: RuleId,
     pub(super) tier: Tier,
     pub(super) mtu: u16,
+    /// Whether another connection of the same name would be decided about the same.
+    pub(super) again: bool,
 }
 
 /// A packet on its way through the slow path.
@@ -126,8 +130,12 @@ impl Switch {
             }
             None => {
                 let id = self.connect(core, packet, &found)?;
+                let (choice, is_particular) = (found.facts.choice, found.facts.is_particular);
                 let decided = self.remember(core, id, packet, found)?;
-                self.foresee(core, id, packet, &decided);
+                self.foresee(core, id, packet, &decided, None);
+                if !is_particular {
+                    self.allow_opening(core, id, packet, choice);
+                }
                 return Ok(decided);
             }
         };
@@ -136,6 +144,15 @@ impl Switch {
 
     /// Walks, as a reply, as a later packet, or as a first one.
     pub(super) fn find_out(&self, core: &mut Core, packet: &Packet<'_>) -> Result<Found, End> {
+        // It may belong to a connection that was opened elsewhere.
+        if !packet.trial && !opens(packet.headers) && core.connections.find(&packet.scope()).is_none() {
+            self.take_up_opened(core, packet.now);
+        }
+        self.find_out_wishing(core, packet, None)
+    }
+
+    /// As above, with what a first packet is to become if that can be.
+    fn find_out_wishing(&self, core: &mut Core, packet: &Packet<'_>, wish: Option<FlowId>) -> Result<Found, End> {
         if let Some((id, way)) = core.connections.find(&packet.scope()) {
             if self.opens_again(core, packet, id) {
                 self.expire(core, packet, id);
@@ -146,7 +163,7 @@ impl Switch {
             }
         }
         core.counters.new += 1;
-        let mut facts = Facts::first(core, packet)?;
+        let mut facts = Facts { wish, ..Facts::first(core, packet)? };
         let egress = core.travel(packet, &mut facts, Way::Forward)?;
         if packet.headers.kind == Kind::Ip {
             self.make_unique(core, packet, &mut facts, &egress)?;
@@ -366,12 +383,13 @@ impl Switch {
         side.rules = facts.rules;
         side.add(1, packet.bytes as u64, packet.now, packet.headers.tcp_flags);
         if is_cached(packet.headers) {
-            self.cache(core, id, packet, &decided, way);
+            self.cache(core, id, packet, &decided, way, None);
         }
         Ok(decided)
     }
 
-    fn cache(&self, core: &mut Core, id: ConnectionId, packet: &Packet<'_>, decided: &Decided, way: Way) {
+    /// Puts a flow into the unified flow table. `there` is the key under which it is elsewhere already.
+    fn cache(&self, core: &mut Core, id: ConnectionId, packet: &Packet<'_>, decided: &Decided, way: Way, there: Option<&OffloadKey>) {
         let key = FlowKey::new(packet.port, packet.encapsulation.map_or(0, |outer| outer.vni), packet.headers);
         let (slot, displaced) = self.flows.place(&key);
         if displaced {
@@ -388,13 +406,14 @@ impl Switch {
             connection: id,
             reply: way == Way::Reply,
             offloaded: false,
+            again: decided.again && way == Way::Forward,
             mtu: decided.mtu,
             generations: [self.generation(packet.port), self.generation(decided.egress.port)],
             transposition: decided.transposition,
             encapsulation: decided.egress.encapsulation,
             provider: packet.encapsulation.map_or(Ip::NONE, |outer| outer.remote),
         };
-        self.flows.write(slot, &entry, packet.now);
+        self.flows.write(slot, &entry, packet.now, there == Some(&key.0));
         if let Some(connection) = core.connections.get_mut(id) {
             let side = connection.side(way);
             let old = side.slot.replace(slot);
@@ -424,7 +443,8 @@ fn found(core: &Core, packet: &Packet<'_>, facts: Facts, egress: Egress, connect
     let after = Shape { id: facts.subject.id, source_mac: facts.subject.source_mac, destination_mac: facts.subject.destination_mac };
     let tier = if connection.is_some() { Tier::Connection } else { Tier::New };
     let mtu = core.port(egress.port).map_or(u16::MAX, |port| port.spec.mtu);
-    let decided = Decided { egress, transposition: Transposition::between(&packet.shape(), &after), rule: facts.decisive, tier, mtu };
+    let transposition = Transposition::between(&packet.shape(), &after);
+    let decided = Decided { egress, transposition, rule: facts.decisive, tier, mtu, again: facts.loyal.is_none() };
     Found { facts, decided, connection, way, asked: None }
 }
 

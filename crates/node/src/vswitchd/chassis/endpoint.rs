@@ -39,6 +39,11 @@ impl EndpointState {
         self.attached.is_some()
     }
 
+    /// The links that have programs of ours, where known flows go by the kernel.
+    pub(super) fn programmed(&self) -> Vec<String> {
+        self.attached.as_ref().map_or_else(Vec::new, |attached| attached.nic.programmed())
+    }
+
     pub(super) fn is_attached_to(&self, namespace: Guid) -> bool {
         self.attached.as_ref().is_some_and(|attached| attached.namespace == namespace)
     }

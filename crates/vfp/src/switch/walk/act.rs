@@ -172,7 +172,9 @@ impl Core {
         // Only rules that ask for the destination count, not those that take whatever the wire brings.
         let mut subject = facts.subject;
         (subject.destination_mac, subject.id.destination) = (wire::MacAddress::default(), facts.goal());
-        let rule = domain.forward(PortKind::Uplink).find(&subject, &mut |_| {})?;
+        let group = domain.forward(PortKind::Uplink);
+        facts.is_particular |= group.asks_source_port();
+        let rule = group.find(&subject, &mut |_| {})?;
         let Action::Forward { port, source_mac, destination_mac } = rule.spec.action else {
             return None;
         };

@@ -11,6 +11,7 @@ use crate::domain::DomainId;
 use crate::flow::affinity::Client;
 use crate::flow::connection::{Connection, ConnectionId, Memory};
 use crate::group::Group;
+use crate::offload::OffloadChoice;
 use crate::port::{PortId, PortKind};
 use crate::rule::{Rule, RuleId};
 use crate::switch::core::Core;
@@ -24,6 +25,14 @@ pub(in crate::switch) struct Back {
     pub(in crate::switch) egress: Egress,
     pub(in crate::switch) source_mac: MacAddress,
     pub(in crate::switch) destination_mac: MacAddress,
+}
+
+/// How a service has chosen among its backends.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::switch) struct Choice {
+    /// What was asked for.
+    pub(in crate::switch) asked: FlowId,
+    pub(in crate::switch) of: OffloadChoice,
 }
 
 /// A packet as the layers passed so far have made it.
@@ -59,6 +68,12 @@ pub(in crate::switch) struct Facts {
     pub(in crate::switch) may_turn: bool,
     /// What it becomes after the layers of the port it came from, because that undoes what its connection did.
     pub(in crate::switch) restored: Option<FlowId>,
+    /// Whether something was decided for this connection alone, and not for all that differ in their source port only.
+    pub(in crate::switch) is_particular: bool,
+    /// Which of a service's backends it got, where its ports decided that.
+    pub(in crate::switch) choice: Option<Choice>,
+    /// What it is to become if that can be, because its connection was there before it was known here.
+    pub(in crate::switch) wish: Option<FlowId>,
     /// The client that is to keep its backend, and for how long.
     pub(in crate::switch) loyal: Option<(Client, Duration)>,
     /// When it came.
@@ -124,6 +139,9 @@ impl Facts {
             is_redirected: false,
             may_turn: false,
             restored: None,
+            is_particular: false,
+            choice: None,
+            wish: None,
             loyal: None,
             now: Instant::default(),
             memory: Memory::default(),
@@ -186,6 +204,7 @@ impl Facts {
     }
 
     fn find(&mut self, group: &Group, subject: &Subject) -> Option<Arc<Rule>> {
+        self.is_particular |= group.asks_source_port();
         let rules = &mut self.rules;
         let rule = group.find(subject, &mut |rule| rules.push(rule.clone()))?;
         self.matched(rule);

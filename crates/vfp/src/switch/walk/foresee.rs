@@ -9,18 +9,27 @@ use wire::{FlowId, Headers};
 
 use super::{Decided, Packet};
 use crate::flow::connection::{ConnectionId, Way};
+use crate::offload::OffloadKey;
 use crate::switch::Switch;
 use crate::switch::core::Core;
 
 impl Switch {
     /// Puts the answers to a first packet into the unified flow table, if the packet's own flow is forwarded elsewhere.
-    pub(super) fn foresee(&self, core: &mut Core, id: ConnectionId, first: &Packet<'_>, decided: &Decided) {
+    /// `there` is the key under which they are elsewhere already.
+    pub(super) fn foresee(&self, core: &mut Core, id: ConnectionId, first: &Packet<'_>, decided: &Decided, there: Option<&OffloadKey>) {
         let slot = core.connections.get(id).and_then(|connection| connection.forward.slot);
         if !slot.is_some_and(|slot| self.flows.get(slot).offloaded) {
             return;
         }
         let headers = answer(first.headers, decided);
-        let packet = Packet { now: first.now, port: decided.egress.port, headers: &headers, encapsulation: None, bytes: 0, trial: true };
+        let packet = Packet {
+            now: first.now,
+            port: decided.egress.port,
+            headers: &headers,
+            encapsulation: decided.egress.encapsulation.as_ref(),
+            bytes: 0,
+            trial: true,
+        };
         let counters = core.counters;
         let found = self.find_known(core, &packet, id, Way::Reply);
         core.counters = counters;
@@ -29,7 +38,7 @@ impl Switch {
         if let Some(connection) = core.connections.get_mut(id) {
             connection.reply.rules = found.facts.rules;
         }
-        self.cache(core, id, &packet, &found.decided, Way::Reply);
+        self.cache(core, id, &packet, &found.decided, Way::Reply, there);
     }
 }
 

@@ -3,11 +3,12 @@
 use wire::FlowId;
 use wire::number::{protocol, tcp_flag};
 
-use super::facts::Facts;
+use super::facts::{Choice, Facts};
 use super::source::is_translatable;
 use crate::flow::affinity::Client;
+use crate::offload::OffloadChoice;
 use crate::port::{PortId, PortKind};
-use crate::service::{Backend, Service};
+use crate::service::{Backend, Distribution, Service};
 use crate::switch::core::Core;
 use crate::verdict::DropReason;
 
@@ -29,6 +30,7 @@ impl Core {
             return Err(DropReason::UnsupportedProtocol);
         }
         facts.memory.backend = Some(backend);
+        self.note_choice(facts, &backend, service);
         facts.loyal = service.affinity.map(|timeout| (client, timeout));
         facts.subject.id = after;
         facts.towards = service.keep_destination.then_some(backend.address);
@@ -53,8 +55,21 @@ impl Core {
         let has = |backend: &Backend| service.backends.contains(backend);
         let kept = || facts.memory.backend.filter(|backend| has(backend) || self.has_shaken_hands(facts));
         let loyal = || self.affinities.get(client, facts.now, service.affinity?).filter(has);
+        let wish = || facts.wish.map(|wish| Backend { address: wish.destination, port: wish.destination_port }).filter(has);
         let hash = || service.backends.select(service.distribution.hash(&facts.subject.id, self.seed));
-        kept().or_else(loyal).or_else(hash)
+        kept().or_else(wish).or_else(loyal).or_else(hash)
+    }
+
+    /// Notes whether another connection of the client would have got the same backend, and if not, how it would choose.
+    fn note_choice(&self, facts: &mut Facts, backend: &Backend, service: &Service) {
+        let list = service.backends.list();
+        if service.affinity.is_some() {
+            facts.is_particular = true;
+        } else if service.distribution == Distribution::FiveTuple && list.len() > 1 {
+            let choice = OffloadChoice::among(list, backend, self.seed);
+            facts.is_particular |= choice.is_none();
+            facts.choice = choice.map(|of| Choice { asked: facts.subject.id, of });
+        }
     }
 
     /// Whether a packet belongs to a TCP connection whose client has acknowledged something. No other backend could go on with it, and its

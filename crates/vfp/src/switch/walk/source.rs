@@ -81,7 +81,8 @@ impl Core {
             return if is_free(before.source_port) { Ok(()) } else { Err(DropReason::NoNatPorts) };
         }
         let pool = self.pools.get_mut(&id).ok_or(DropReason::NoNatPorts)?;
-        let wish = Wish { pool: id, destination, owner, most };
+        let port = facts.wish.filter(|wish| wish.source == address).map(|wish| wish.source_port);
+        let wish = Wish { pool: id, destination, owner, most, port };
         let lease = pool.take(&wish, chance(self.seed, &before), is_free).ok_or(DropReason::NoNatPorts)?;
         facts.memory.lease = Some(lease);
         facts.subject.id = translated(&before, address, lease.port);
@@ -103,7 +104,8 @@ impl Core {
             let scope = Scope { id: translated(&before, before.source, port).reverse(), ..*reply };
             connections.find(&scope).is_none()
         };
-        let wish = Wish { pool: CLASHES, destination: destination(&before, before.source), owner, most: None };
+        let port = facts.wish.map(|wish| wish.source_port);
+        let wish = Wish { pool: CLASHES, destination: destination(&before, before.source), owner, most: None, port };
         let pool = self.pools.get_mut(&CLASHES).ok_or(DropReason::NoNatPorts)?;
         let lease = pool.take(&wish, chance(self.seed, &before), is_free).ok_or(DropReason::NoNatPorts)?;
         facts.memory.lease = Some(lease);

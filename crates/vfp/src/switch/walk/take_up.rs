@@ -1,0 +1,99 @@
+//! Connections that were opened elsewhere: how they may be, and how they become ours.
+
+use wire::FlowId;
+use wire::number::protocol;
+
+use super::facts::Choice;
+use super::{Packet, opens};
+use crate::flow::connection::{ConnectionId, Way};
+use crate::flow::key::FlowKey;
+use crate::offload::{OffloadFlow, OffloadKey, OffloadOpened, OffloadOpening};
+use crate::port::PortId;
+use crate::switch::Switch;
+use crate::switch::core::Core;
+use crate::time::Instant;
+
+impl Switch {
+    /// Takes up all connections that were opened elsewhere since the last time.
+    pub fn take_up(&self, now: Instant) {
+        self.take_up_opened(&mut self.core(), now);
+    }
+
+    /// Takes up one connection that stands elsewhere, as it stands there if policy allows that. Answers whether it did.
+    pub fn adopt(&self, now: Instant, opened: &OffloadOpened) -> bool {
+        self.take_up_one(&mut self.core(), now, opened)
+    }
+
+    pub(super) fn take_up_opened(&self, core: &mut Core, now: Instant) {
+        let Some(offload) = &self.flows.offload else { return };
+        offload.each_opened(&mut |opened| {
+            if !self.take_up_one(core, now, opened) {
+                // Policy does not want it any more, or its port has no share left: it may ask again here.
+                offload.remove(&opened.key);
+                opened.reply_key.iter().for_each(|key| offload.remove(key));
+            }
+        });
+    }
+
+    fn take_up_one(&self, core: &mut Core, now: Instant, opened: &OffloadOpened) -> bool {
+        let headers = FlowKey(opened.key).headers();
+        let port = port_of(&opened.key);
+        let packet = Packet { now, port, headers: &headers, encapsulation: opened.encapsulation.as_ref(), bytes: 0, trial: false };
+        let is_new = core.connections.find(&packet.scope()).is_none();
+        let is_current = self.is_current(opened);
+        let Ok(found) = self.find_out_wishing(core, &packet, self.wish(opened, is_current)) else { return false };
+        // Then it stands there as it is decided here, unless its answers had to be given another name.
+        let stands = is_new && is_current && found.decided.transposition.source_port == headers.id.source_port;
+        let id = match found.connection.map_or_else(|| self.connect(core, &packet, &found), Ok) {
+            Ok(id) => id,
+            Err(_) => return false,
+        };
+        let (decided, way) = (found.decided, found.way);
+        let Some(connection) = core.connections.get_mut(id) else { return false };
+        connection.side(way).rules = found.facts.rules;
+        for (side, counted) in [&mut connection.forward, &mut connection.reply].into_iter().zip(opened.counted) {
+            side.seen.packets += counted.packets;
+            side.seen.bytes += counted.bytes;
+            side.seen.at = side.seen.at.max(counted.at);
+            side.seen.tcp_flags |= counted.tcp_flags;
+        }
+        self.cache(core, id, &packet, &decided, way, stands.then_some(&opened.key));
+        if way == Way::Forward {
+            self.foresee(core, id, &packet, &decided, opened.reply_key.as_ref().filter(|_| stands));
+        }
+        true
+    }
+
+    /// Whether the flows of a connection stand under the generations that its ports have now.
+    fn is_current(&self, opened: &OffloadOpened) -> bool {
+        let now = opened.reply_key.map(|reply| [&opened.key, &reply].map(|key| self.generation(port_of(key))));
+        now.is_some() && opened.generations == now
+    }
+
+    /// What a connection is to become: what it has become elsewhere. If nothing has changed since, that follows anyway.
+    fn wish(&self, opened: &OffloadOpened, is_current: bool) -> Option<FlowId> {
+        let ask = || self.flows.offload.as_ref()?.translated(&opened.key);
+        if is_current { None } else { opened.translated.or_else(ask) }
+    }
+
+    /// Lets connections be opened elsewhere that differ from this one in nothing but the port they come from.
+    pub(super) fn allow_opening(&self, core: &Core, id: ConnectionId, first: &Packet<'_>, choice: Option<Choice>) {
+        let Some(offload) = &self.flows.offload else { return };
+        let opens = opens(first.headers) || first.headers.id.protocol == protocol::UDP;
+        let is_as_asked = choice.is_none_or(|choice| choice.asked == first.headers.id);
+        let Some(connection) = core.connections.get(id).filter(|connection| opens && is_as_asked && connection.memory.lease.is_none())
+        else {
+            return;
+        };
+        let flow = |slot: Option<u32>| slot.map(|slot| self.flows.get(slot)).filter(|entry| entry.offloaded && entry.past.is_none());
+        let (Some(forward), Some(reply)) = (flow(connection.forward.slot), flow(connection.reply.slot)) else { return };
+        let kept = forward.transposition.source_port == first.headers.id.source_port;
+        if let (true, Some(forward), Some(reply)) = (kept, OffloadFlow::of(&forward), OffloadFlow::of(&reply)) {
+            offload.put_opening(&OffloadOpening { forward, reply, choice: choice.map(|choice| choice.of) });
+        }
+    }
+}
+
+fn port_of(key: &OffloadKey) -> PortId {
+    PortId((key[0] >> 32) as u32)
+}
