@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use rig::figure::{in_project, save};
+use rig::figure::{in_project, save_as};
 
 use crate::load::Span;
 use crate::measure::{self, KERNEL, NAMES, OURS, Outcome, SUBJECTS, Subjects};
@@ -49,7 +49,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         return Err("some tests could not be measured, see above; the results are not saved".to_owned());
     }
     match options.only {
-        None => save("vswitch", &text),
+        None => save_as(options.data_path.results(), options.data_path.command(), &text),
         Some(_) => Ok(()),
     }
 }

@@ -131,7 +131,7 @@ struct Node {
 impl Node {
     fn start(name: &str, namespace: &Namespace, options: &Options) -> Result<Self, String> {
         let transom = options.transom.as_deref().ok_or("name the program to measure with --transom; `cargo xtask bench vswitch` does")?;
-        Services::start(transom, &Path::new(DIRECTORY).join(name), namespace, &options.vswitchd).map(|services| Self { services })
+        Services::start(transom, &Path::new(DIRECTORY).join(name), namespace, &options.vswitchd()).map(|services| Self { services })
     }
 
     fn create(&self, kind: Kind, network: Option<Guid>, document: &Value) -> Result<Guid, String> {
