@@ -45,8 +45,13 @@ impl Outcome {
 
     /// The figures of a subject against those of another, round by round.
     pub(crate) fn ratios(&self, subject: usize, against: usize) -> Vec<f64> {
+        self.ratios_of(|figure| Some(figure.value), subject, against)
+    }
+
+    /// Something about the figures of a subject against the same of another, round by round.
+    pub(crate) fn ratios_of(&self, what: impl Fn(&Figure) -> Option<f64>, subject: usize, against: usize) -> Vec<f64> {
         let pairs = self.figures[subject].iter().zip(&self.figures[against]);
-        pairs.filter_map(|(one, other)| Some(one.as_ref()?.value / other.as_ref()?.value)).collect()
+        pairs.filter_map(|(one, other)| Some(what(one.as_ref()?)? / what(other.as_ref()?)?)).collect()
     }
 }
 
@@ -120,10 +125,11 @@ mod tests {
 
     #[test]
     fn ratios_are_of_the_same_round() {
-        let figure = |value: f64| Some(Figure { value, mean: None, switch: 0.0, wall: 1.0 });
+        let figure = |value: f64| Some(Figure::of(value));
         let mut outcome = Outcome::new(ROWS[0]);
         outcome.figures = [vec![figure(10.0), figure(20.0), None], vec![figure(5.0), None, figure(1.0)], Vec::new()];
         assert_eq!(outcome.ratios(OURS, KERNEL), [0.5]);
         assert!(outcome.ratios(OURS, OVS).is_empty());
+        assert!(outcome.ratios_of(|figure| figure.per_gigabyte, OURS, KERNEL).is_empty());
     }
 }

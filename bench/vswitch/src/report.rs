@@ -2,6 +2,7 @@
 
 mod comparison;
 mod method;
+mod processor;
 
 use rig::figure::{machine, short};
 
@@ -47,6 +48,7 @@ impl Report {
         if !self.outcomes.is_empty() {
             text += &format!("\n{}", comparison::comparison(&self.outcomes, self.path));
         }
+        text += &processor::processor(&self.outcomes);
         text += &self.complaints();
         if !self.engine.is_empty() {
             text += &format!(
