@@ -1,5 +1,7 @@
 //! The ends of tests that are our own: round trips, connections, datagrams. Each is a process in a namespace.
 
+mod flows;
+
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
@@ -7,6 +9,8 @@ use std::time::{Duration, Instant};
 use clap::Subcommand;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce, TcpCongestion};
+
+pub(crate) use self::flows::FLOWS;
 
 /// The congestion control of all tests, whatever the machine's own is. A namespace's setting would do for all sockets at once, but the
 /// kernel lets it have only what the machine allows to everybody, which is reno at least.
@@ -52,6 +56,14 @@ pub(crate) enum Generator {
     },
     /// Send small datagrams as fast as possible.
     Send(Client),
+    /// Answer every datagram.
+    Answer,
+    /// Send a datagram from many ports to many others, and see that each is answered.
+    Open {
+        /// The other end.
+        #[arg(long)]
+        server: Ipv4Addr,
+    },
 }
 
 /// The end that begins.
@@ -90,6 +102,8 @@ pub(crate) fn run(generator: &Generator) -> Result<(), String> {
         Generator::Connect(client) => connections(client),
         Generator::Receive { warm_up, duration } => receive(Duration::from_millis(*warm_up), Duration::from_millis(*duration)),
         Generator::Send(client) => send(client).map(|()| String::new()),
+        Generator::Answer => flows::answer().map(|()| String::new()),
+        Generator::Open { server } => flows::open(*server).map(|()| String::new()),
     };
     println!("{}", line.map_err(|error| error.to_string())?);
     Ok(())

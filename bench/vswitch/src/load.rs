@@ -1,5 +1,6 @@
 //! Making traffic between the pods of a system, and what came of it.
 
+mod flows;
 mod stream;
 
 use std::io::{BufRead, BufReader};
@@ -14,6 +15,7 @@ use crate::cpu::{self, Placement};
 use crate::process::{self, Daemon};
 use crate::system::System;
 
+pub(crate) use self::flows::open as open_flows;
 pub(crate) use self::stream::STREAM_PORT;
 
 /// How much longer than planned a test may take.

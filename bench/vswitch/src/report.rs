@@ -8,7 +8,7 @@ use rig::figure::{machine, short};
 
 use crate::data_path::DataPath;
 use crate::load::Load;
-use crate::measure::Outcome;
+use crate::measure::{KERNEL, OURS, Outcome};
 use crate::options::Options;
 use crate::row::Row;
 
@@ -21,6 +21,8 @@ pub(crate) struct Report {
     header: String,
     path: DataPath,
     pub(crate) outcomes: Vec<Outcome>,
+    /// The same with a node that has much to remember.
+    pub(crate) loaded: Vec<Outcome>,
     /// What was not measured, and why.
     pub(crate) notes: Vec<String>,
     /// What the benchmark of the engine printed.
@@ -36,10 +38,25 @@ impl Report {
             header: format!("{}\n\n{}", machine(), method::method(options)),
             path: options.data_path,
             outcomes: Vec::new(),
+            loaded: Vec::new(),
             notes: Vec::new(),
             engine: String::new(),
             programming: String::new(),
         }
+    }
+
+    /// Whether nothing was measured, since nobody asked for it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all().next().is_none() && self.engine.is_empty() && self.programming.is_empty()
+    }
+
+    /// Whether every test has a result.
+    pub(crate) fn is_complete(&self) -> bool {
+        !self.all().any(|outcome| outcome.ratios(OURS, KERNEL).is_empty())
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Outcome> {
+        self.outcomes.iter().chain(&self.loaded)
     }
 
     /// The report as text.
@@ -49,6 +66,10 @@ impl Report {
             text += &format!("\n{}", comparison::comparison(&self.outcomes, self.path));
         }
         text += &processor::processor(&self.outcomes);
+        if !self.loaded.is_empty() {
+            text += &format!("\n{}\n{}", method::LOADED, comparison::comparison(&self.loaded, self.path));
+            text += &processor::processor(&self.loaded);
+        }
         text += &self.complaints();
         if !self.engine.is_empty() {
             text += &format!(
@@ -64,8 +85,7 @@ impl Report {
 
     /// What went wrong, where something did.
     fn complaints(&self) -> String {
-        let failures =
-            self.outcomes.iter().flat_map(|outcome| outcome.failures.iter().map(|error| format!("{}: {error}", outcome.row.name())));
+        let failures = self.all().flat_map(|outcome| outcome.failures.iter().map(|error| format!("{}: {error}", outcome.row.name())));
         let notes: Vec<String> = self.notes.iter().cloned().chain(failures).map(|note| format!("- {}\n", one_line(&note))).collect();
         if notes.is_empty() { String::new() } else { format!("\nWhat went wrong, or was left out:\n\n{}", notes.concat()) }
     }

@@ -9,6 +9,8 @@ use crate::system::Topology;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     pub(crate) topology: Topology,
+    /// Where it is run, as the first half of its name.
+    place: &'static str,
     name: &'static str,
     pub(crate) load: Load,
     pub(crate) placement: Placement,
@@ -29,9 +31,19 @@ pub(crate) struct Targets {
 }
 
 impl Row {
+    /// The same test at another place.
+    pub(crate) fn at(self, place: &'static str) -> Self {
+        Self { place, ..self }
+    }
+
+    /// Whether it is a test of this place.
+    pub(crate) fn is_at(&self, place: &str) -> bool {
+        self.place == place
+    }
+
     /// The whole name of the test.
     pub(crate) fn name(&self) -> String {
-        format!("{}: {}", self.topology.name(), self.name)
+        format!("{}: {}", self.place, self.name)
     }
 
     /// What is expected, where something is.
@@ -101,7 +113,7 @@ const fn wire_like(row: Row) -> Row {
 }
 
 const fn row(topology: Topology, name: &'static str, load: Load, placement: Placement, [tap, bpf]: [Option<Targets>; 2]) -> Row {
-    Row { topology, name, load, placement, wire_like: false, tap, bpf }
+    Row { topology, place: topology.name(), name, load, placement, wire_like: false, tap, bpf }
 }
 
 #[cfg(test)]
@@ -122,6 +134,13 @@ mod tests {
         for (row, path) in ROWS.iter().flat_map(|row| PATHS.map(|path| (row, path))) {
             assert!(row.targets(path).is_none_or(|targets| row.reaches(targets.stretch, targets.floor)), "{}", row.name());
         }
+    }
+
+    #[test]
+    fn a_test_keeps_its_targets_elsewhere() {
+        let elsewhere = ROWS[0].at("elsewhere");
+        assert_eq!(elsewhere.name(), "elsewhere: 1 stream");
+        assert_eq!(elsewhere.targets(DataPath::Bpf), ROWS[0].targets(DataPath::Bpf));
     }
 
     #[test]

@@ -1,19 +1,20 @@
 //! The table of tests: what each subject reached, how we stand to the others, and whether that is what was expected.
 
 use rig::figure::{median, short};
-use rig::table::table;
+use rig::table::{row, table};
 
 use super::figure;
 use crate::data_path::DataPath;
 use crate::load::Figure;
-use crate::measure::{KERNEL, OURS, OVS, Outcome};
+use crate::measure::{KERNEL, OTHER, OURS, Outcome};
 use crate::row::Row;
 
-/// The outcomes as a table, with the targets of a data path.
+/// The outcomes of the same subjects as a table, with the targets of a data path.
 pub(super) fn comparison(outcomes: &[Outcome], path: DataPath) -> String {
-    let headings =
-        ["test", "ends", "kernel", "transom", "transom : kernel", "OVS", "transom : OVS", "floor", "stretch", "verdict", "switch CPU"];
-    let mut rows = vec![headings.map(str::to_owned).to_vec()];
+    let Some(Outcome { names: [kernel, ours, other], .. }) = outcomes.first() else { return String::new() };
+    let [to_kernel, to_other] = [kernel, other].map(|subject| format!("{ours} : {subject}"));
+    let headings = ["test", "ends", kernel, ours, &to_kernel, other, &to_other, "floor", "stretch", "verdict", "switch CPU"];
+    let mut rows = vec![row(&headings)];
     rows.extend(outcomes.iter().map(|outcome| cells(outcome, path)));
     table(&rows, 2)
 }
@@ -30,8 +31,8 @@ fn cells(outcome: &Outcome, path: DataPath) -> Vec<String> {
         absolute(outcome, KERNEL),
         absolute(outcome, OURS),
         spread(&ratios),
-        absolute(outcome, OVS),
-        spread(&outcome.ratios(OURS, OVS)),
+        absolute(outcome, OTHER),
+        spread(&outcome.ratios(OURS, OTHER)),
         target(targets.map(|targets| targets.floor)),
         target(targets.map(|targets| targets.stretch)),
         verdict(row, path, &ratios),
@@ -109,9 +110,16 @@ mod tests {
 
     #[test]
     fn the_table_shows_the_targets_of_its_path() {
-        let text = |path| comparison(&[Outcome::new(ROWS[0])], path);
+        let text = |path| comparison(&[Outcome::new(ROWS[0], ["kernel", "transom", "OVS"])], path);
         assert!(text(DataPath::Tap).contains("≥ 0.60 |  ≥ 0.75"));
         assert!(text(DataPath::Bpf).contains("≥ 0.90 |  ≥ 1.00"));
+    }
+
+    #[test]
+    fn headings_name_the_subjects() {
+        let text = comparison(&[Outcome::new(ROWS[0], ["kernel", "loaded", "empty"])], DataPath::Bpf);
+        assert!(text.contains("| kernel | loaded | loaded : kernel | empty | loaded : empty |"), "{text}");
+        assert_eq!(comparison(&[], DataPath::Bpf), "");
     }
 
     #[test]

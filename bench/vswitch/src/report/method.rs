@@ -21,6 +21,13 @@ pub(super) fn method(options: &Options) -> String {
     )
 }
 
+/// The text above the table of a node that has much to remember.
+pub(super) const LOADED: &str = "\
+A node with 10,000 load balancers and 1,000 ACLs on the client's endpoint (loaded), beside one of ours without (empty) and the kernel's
+bridge. First the flow of the test is the only one between the pods; then there are 100,000 others: datagrams between as many pairs of
+ports, every one of them answered. Targets are those of a node without all that.
+";
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;

@@ -5,12 +5,14 @@ use rig::table::{row, table};
 
 use super::comparison::spread;
 use crate::load::Figure;
-use crate::measure::{KERNEL, OURS, OVS, Outcome};
+use crate::measure::{KERNEL, OTHER, OURS, Outcome};
 
-/// The table of streams, where some were measured.
+/// The table of streams, where some were measured. All are of the same subjects.
 pub(super) fn processor(outcomes: &[Outcome]) -> String {
+    let Some(Outcome { names: [kernel, ours, other], .. }) = outcomes.first() else { return String::new() };
+    let [to_kernel, to_other] = [kernel, other].map(|subject| format!("{ours} : {subject}"));
     let streams = outcomes.iter().filter(|outcome| [KERNEL, OURS].iter().any(|subject| !of(outcome, *subject).is_empty()));
-    let mut rows = vec![row(&["test", "kernel", "transom", "transom : kernel", "OVS", "transom : OVS"])];
+    let mut rows = vec![row(&["test", kernel, ours, &to_kernel, other, &to_other])];
     rows.extend(streams.map(cells));
     match rows.len() {
         1 => String::new(),
@@ -29,8 +31,8 @@ fn cells(outcome: &Outcome) -> Vec<String> {
         absolute(outcome, KERNEL),
         absolute(outcome, OURS),
         spread(&outcome.ratios_of(per_gigabyte, OURS, KERNEL)),
-        absolute(outcome, OVS),
-        spread(&outcome.ratios_of(per_gigabyte, OURS, OVS)),
+        absolute(outcome, OTHER),
+        spread(&outcome.ratios_of(per_gigabyte, OURS, OTHER)),
     ]
 }
 
@@ -53,18 +55,21 @@ fn absolute(outcome: &Outcome, subject: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::Names;
     use crate::row::ROWS;
+
+    const NAMES: Names = ["kernel", "transom", "OVS"];
 
     #[test]
     fn only_streams_move_gigabytes() {
-        let mut outcome = Outcome::new(ROWS[0]);
+        let mut outcome = Outcome::new(ROWS[0], NAMES);
         outcome.figures[OURS].push(Some(Figure::of(1.0)));
         assert_eq!(processor(&[outcome]), "");
     }
 
     #[test]
     fn time_for_a_gigabyte_is_compared_within_a_round() {
-        let mut outcome = Outcome::new(ROWS[0]);
+        let mut outcome = Outcome::new(ROWS[0], NAMES);
         for (subject, seconds) in [(KERNEL, [0.5, 1.0]), (OURS, [0.25, 2.0])] {
             outcome.figures[subject] = seconds.map(|seconds| Some(Figure { per_gigabyte: Some(seconds), ..Figure::of(1.0) })).to_vec();
         }
