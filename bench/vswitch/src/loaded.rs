@@ -28,6 +28,9 @@ const BALANCERS: u32 = 10_000;
 /// After how many load balancers the user hears of them.
 const CHAPTER: u32 = 2500;
 
+/// How many connections our switches remember here. A port may have as many as are free besides, so one pod gets half of it at most.
+const CONNECTIONS: u32 = 262_144;
+
 /// How many requests are under way at once.
 const AT_ONCE: u32 = 16;
 
@@ -45,6 +48,7 @@ pub(crate) fn rows() -> Vec<Row> {
 /// Measures the tests that are wanted, in the order of [`rows`]: flows do not go away again.
 pub(crate) fn measure(rows: &[Row], options: &Options, progress: &Progress, notes: &mut Vec<String>) -> Vec<Outcome> {
     progress.say("setting up: loaded");
+    let options = &options.remembering(CONNECTIONS);
     let (loaded, switch) = match set_up_loaded(options, progress) {
         Ok((system, switch)) => (Ok(system), Some(switch)),
         Err(error) => (Err(error), None),
@@ -115,7 +119,7 @@ struct Crowd<'a> {
 impl Crowd<'_> {
     /// Does something while all flows are there. They are used once before, or some would be forgotten from one test to the next.
     fn during(&self, row: &Row, measure: impl FnOnce() -> Outcome, progress: &Progress) -> Outcome {
-        let opened = load::open_flows(self.system).map_err(|error| format!("the flows cannot be opened: {error}"));
+        let opened = load::open_flows(self.system).map_err(|error| format!("the flows cannot be opened: {error}; {}", self.state()));
         let before = opened.and_then(|()| self.check());
         match &before {
             Ok(count) => progress.say(&format!("{}: the switch remembers {count} connections", row.name())),
@@ -124,6 +128,12 @@ impl Crowd<'_> {
         let mut outcome = measure();
         outcome.failures.extend(before.and_then(|_| self.check()).err().map(|error| format!("{error}; the row is worth nothing")));
         outcome
+    }
+
+    /// What the switch remembers and what it has dropped, for whoever has to find out why.
+    fn state(&self) -> String {
+        let counters = self.switch.request("GET", "/counters", "").unwrap_or_default();
+        format!("the switch remembers {} connections, and has dropped {}", counters["Switch"]["connections"], counters["Drops"])
     }
 
     /// Objects unless the switch remembers all of them. A flow and its answers are one connection.

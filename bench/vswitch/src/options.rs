@@ -69,6 +69,15 @@ impl Options {
         format!("--data-path {} {}", self.data_path.name(), self.vswitchd).trim_end().to_owned()
     }
 
+    /// The same with a vswitchd that remembers so many connections, unless the user wants another number.
+    pub(crate) fn remembering(&self, connections: u32) -> Self {
+        let mut options = self.clone();
+        if !self.vswitchd.contains("--connections") {
+            options.vswitchd = format!("--connections {connections} {}", self.vswitchd).trim_end().to_owned();
+        }
+        options
+    }
+
     /// Whether a test was asked for.
     pub(crate) fn wants(&self, name: &str) -> bool {
         self.only.as_ref().is_none_or(|pattern| name.to_lowercase().contains(&pattern.to_lowercase()))
@@ -106,6 +115,14 @@ mod tests {
         assert_eq!(Options::parse_from(["vswitch-bench", "--data-path", "bpf"]).vswitchd(), "--data-path bpf");
         assert_eq!(Options::parse_from(["vswitch-bench"]).vswitchd(), "--data-path tap");
         assert!(Options::try_parse_from(["vswitch-bench", "--data-path", "auto"]).is_err());
+    }
+
+    #[test]
+    fn a_number_of_connections_is_given_once() {
+        let vswitchd = |arguments: &[&str]| Options::parse_from([&["vswitch-bench"], arguments].concat()).remembering(9).vswitchd();
+        assert_eq!(vswitchd(&[]), "--data-path tap --connections 9");
+        assert_eq!(vswitchd(&["--vswitchd", "--spin 0"]), "--data-path tap --connections 9 --spin 0");
+        assert_eq!(vswitchd(&["--vswitchd", "--connections 5"]), "--data-path tap --connections 5");
     }
 
     #[test]

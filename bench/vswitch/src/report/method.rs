@@ -25,7 +25,8 @@ pub(super) fn method(options: &Options) -> String {
 pub(super) const LOADED: &str = "\
 A node with 10,000 load balancers and 1,000 ACLs on the client's endpoint (loaded), beside one of ours without (empty) and the kernel's
 bridge. First the flow of the test is the only one between the pods; then there are 100,000 others: datagrams between as many pairs of
-ports, every one of them answered. Targets are those of a node without all that.
+ports, every one of them answered. Both of our switches have room for 262,144 connections, of which one pod may take half. Targets are
+those of a node without all that.
 ";
 
 #[cfg(test)]
