@@ -1,5 +1,6 @@
 //! Making traffic between the pods of a system, and what came of it.
 
+mod first_packet;
 mod flows;
 mod stream;
 
@@ -15,6 +16,7 @@ use crate::cpu::{self, Placement};
 use crate::process::{self, Daemon};
 use crate::system::System;
 
+pub(crate) use self::first_packet::{Trips, first_packets};
 pub(crate) use self::flows::open as open_flows;
 pub(crate) use self::stream::STREAM_PORT;
 
@@ -51,6 +53,21 @@ impl Figure {
     /// A value with nothing else known.
     pub(crate) fn of(value: f64) -> Self {
         Self { value, ..Self::default() }
+    }
+}
+
+/// The middle and the mean of round trips, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct RoundTrip {
+    pub(crate) middle: f64,
+    pub(crate) mean: f64,
+}
+
+impl RoundTrip {
+    /// As one of our clients prints it.
+    fn read(line: &str) -> Result<Self, String> {
+        let (middle, mean) = line.trim().split_once(' ').ok_or_else(|| format!("{line:?} is no result"))?;
+        Ok(Self { middle: number(middle)?, mean: number(mean)? })
     }
 }
 
@@ -108,9 +125,8 @@ struct Test<'a> {
 impl Test<'_> {
     /// The middle and the mean of round trips, in microseconds.
     fn round_trips(&self) -> Result<Figure, String> {
-        let line = self.against_server("round-trip")?;
-        let (middle, mean) = line.trim().split_once(' ').ok_or_else(|| format!("{line:?} is no result"))?;
-        Ok(Figure { mean: Some(number(mean)?), ..Figure::of(number(middle)?) })
+        let trip = RoundTrip::read(&self.against_server("round-trip")?)?;
+        Ok(Figure { mean: Some(trip.mean), ..Figure::of(trip.middle) })
     }
 
     /// Runs one of our clients against our server, and returns what it prints.

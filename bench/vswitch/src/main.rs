@@ -6,6 +6,8 @@
 #[cfg(target_os = "linux")]
 mod data_path;
 #[cfg(target_os = "linux")]
+mod first_packet;
+#[cfg(target_os = "linux")]
 mod generator;
 #[cfg(target_os = "linux")]
 mod load;

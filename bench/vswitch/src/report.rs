@@ -1,12 +1,14 @@
 //! The figures as text: tables that are readable as they are and are Markdown as well.
 
 mod comparison;
+mod first_packet;
 mod method;
 mod processor;
 
 use rig::figure::{machine, short};
 
 use crate::data_path::DataPath;
+use crate::first_packet::FirstPackets;
 use crate::load::Load;
 use crate::measure::{KERNEL, OURS, Outcome};
 use crate::options::Options;
@@ -23,6 +25,8 @@ pub(crate) struct Report {
     pub(crate) outcomes: Vec<Outcome>,
     /// The same with a node that has much to remember.
     pub(crate) loaded: Vec<Outcome>,
+    /// What first packets cost.
+    pub(crate) first_packets: Option<FirstPackets>,
     /// What was not measured, and why.
     pub(crate) notes: Vec<String>,
     /// What the benchmark of the engine printed.
@@ -39,6 +43,7 @@ impl Report {
             path: options.data_path,
             outcomes: Vec::new(),
             loaded: Vec::new(),
+            first_packets: None,
             notes: Vec::new(),
             engine: String::new(),
             programming: String::new(),
@@ -47,12 +52,13 @@ impl Report {
 
     /// Whether nothing was measured, since nobody asked for it.
     pub(crate) fn is_empty(&self) -> bool {
-        self.all().next().is_none() && self.engine.is_empty() && self.programming.is_empty()
+        self.all().next().is_none() && self.first_packets.is_none() && self.engine.is_empty() && self.programming.is_empty()
     }
 
     /// Whether every test has a result.
     pub(crate) fn is_complete(&self) -> bool {
-        !self.all().any(|outcome| outcome.ratios(OURS, KERNEL).is_empty())
+        let are_all = self.all().all(|outcome| !outcome.ratios(OURS, KERNEL).is_empty());
+        are_all && self.first_packets.as_ref().is_none_or(FirstPackets::is_complete)
     }
 
     fn all(&self) -> impl Iterator<Item = &Outcome> {
@@ -70,6 +76,9 @@ impl Report {
             text += &format!("\n{}\n{}", method::LOADED, comparison::comparison(&self.loaded, self.path));
             text += &processor::processor(&self.loaded);
         }
+        if let Some(packets) = &self.first_packets {
+            text += &format!("\n{}", first_packet::first_packet(packets));
+        }
         text += &self.complaints();
         if !self.engine.is_empty() {
             text += &format!(
@@ -86,7 +95,9 @@ impl Report {
     /// What went wrong, where something did.
     fn complaints(&self) -> String {
         let failures = self.all().flat_map(|outcome| outcome.failures.iter().map(|error| format!("{}: {error}", outcome.row.name())));
-        let notes: Vec<String> = self.notes.iter().cloned().chain(failures).map(|note| format!("- {}\n", one_line(&note))).collect();
+        let first_packets = self.first_packets.iter().flat_map(|packets| packets.failures.iter().cloned());
+        let notes = self.notes.iter().cloned().chain(failures).chain(first_packets);
+        let notes: Vec<String> = notes.map(|note| format!("- {}\n", one_line(&note))).collect();
         if notes.is_empty() { String::new() } else { format!("\nWhat went wrong, or was left out:\n\n{}", notes.concat()) }
     }
 }

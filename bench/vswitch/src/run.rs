@@ -4,6 +4,7 @@ use std::process::Command;
 
 use rig::figure::{in_project, save_as};
 
+use crate::first_packet;
 use crate::load::Span;
 use crate::loaded;
 use crate::measure::{self, Outcome, SUBJECTS, Subjects};
@@ -35,6 +36,9 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     }
     if !loaded.is_empty() {
         report.loaded = loaded::measure(&loaded, options, &progress, &mut report.notes);
+    }
+    if options.wants(first_packet::NAME) {
+        report.first_packets = Some(first_packet::measure(options, &progress));
     }
     if options.wants(ENGINE) {
         progress.say(ENGINE);
