@@ -57,6 +57,13 @@ pub fn used(processes: &[u32]) -> f64 {
     ticks as f64 / ticks_per_second()
 }
 
+/// Processor time that the whole machine has been busy for, in seconds, all CPUs and everything that ran on them together.
+pub fn busy() -> Result<f64, String> {
+    let stat = fs::read_to_string("/proc/stat").map_err(|error| format!("cannot read /proc/stat: {error}"))?;
+    let ticks = busy_ticks(&stat).ok_or("/proc/stat does not say how busy the machine is")?;
+    Ok(ticks as f64 / ticks_per_second())
+}
+
 /// What the kernel counts processor time in.
 pub fn ticks_per_second() -> f64 {
     sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100) as f64
@@ -69,6 +76,15 @@ fn ticks(stat: &str) -> Option<u64> {
     Some(next()? + next()?)
 }
 
+/// The line of all CPUs in `/proc/stat`: user, nice, system, idle, waiting for disks, interrupts, soft interrupts. What follows is time
+/// that the machine did not have, and time that is part of user and nice already.
+fn busy_ticks(stat: &str) -> Option<u64> {
+    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let fields: Vec<u64> = line.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
+    let [user, nice, system, _idle, _waiting, interrupts, soft_interrupts, ..] = fields[..] else { return None };
+    Some(user + nice + system + interrupts + soft_interrupts)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,6 +93,15 @@ mod tests {
     fn time_is_read_from_stat() {
         assert_eq!(ticks("7 (a (b) c) S 1 7 7 0 -1 4194560 100 0 0 0 250 30 0 0 20 0 4 0 9 1 2"), Some(280));
         assert_eq!(ticks("7 (a) S 1"), None);
+    }
+
+    #[test]
+    fn a_machine_is_busy_where_it_is_not_idle() {
+        let stat = "cpu  1000 200 30 90000 8000 4 5 700 1 1\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 5\n";
+        assert_eq!(busy_ticks(stat), Some(1239));
+        assert_eq!(busy_ticks("cpu  1 2 3 4\n"), None);
+        assert_eq!(busy_ticks("cpu0 1 2 3 4 5 6 7 8 9 10\n"), None);
+        assert!(busy().is_ok_and(|seconds| seconds > 0.0));
     }
 
     #[test]

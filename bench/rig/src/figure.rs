@@ -48,10 +48,15 @@ pub fn in_project(file: &str) -> PathBuf {
 
 /// Writes a report where results are kept, under the name of the benchmark.
 pub fn save(benchmark: &str, text: &str) -> Result<(), String> {
-    let path = in_project("bench/results").join(format!("{benchmark}.md"));
+    save_as(benchmark, &format!("cargo xtask bench {benchmark}"), text)
+}
+
+/// Writes a report where results are kept, under a name, with the command that it is the report of.
+pub fn save_as(name: &str, command: &str, text: &str) -> Result<(), String> {
+    let path = in_project("bench/results").join(format!("{name}.md"));
     let cannot = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
     path.parent().map_or(Ok(()), fs::create_dir_all).map_err(cannot)?;
-    fs::write(&path, format!("# `cargo xtask bench {benchmark}`\n\n{text}")).map_err(cannot)
+    fs::write(&path, format!("# `{command}`\n\n{text}")).map_err(cannot)
 }
 
 #[cfg(test)]

@@ -1,12 +1,17 @@
 //! The ends of tests that are our own: round trips, connections, datagrams. Each is a process in a namespace.
 
+mod first_packet;
+mod flows;
+
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use clap::Subcommand;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce, TcpCongestion};
+
+pub(crate) use self::flows::FLOWS;
 
 /// The congestion control of all tests, whatever the machine's own is. A namespace's setting would do for all sockets at once, but the
 /// kernel lets it have only what the machine allows to everybody, which is reno at least.
@@ -52,6 +57,23 @@ pub(crate) enum Generator {
     },
     /// Send small datagrams as fast as possible.
     Send(Client),
+    /// Answer every datagram.
+    Answer,
+    /// Send a datagram from many ports to one, and wait for each answer; then once more.
+    FirstPackets {
+        /// The other end.
+        #[arg(long)]
+        server: Ipv4Addr,
+        /// Its port.
+        #[arg(long)]
+        port: u16,
+    },
+    /// Send a datagram from many ports to many others, and see that each is answered.
+    Open {
+        /// The other end.
+        #[arg(long)]
+        server: Ipv4Addr,
+    },
 }
 
 /// The end that begins.
@@ -90,6 +112,9 @@ pub(crate) fn run(generator: &Generator) -> Result<(), String> {
         Generator::Connect(client) => connections(client),
         Generator::Receive { warm_up, duration } => receive(Duration::from_millis(*warm_up), Duration::from_millis(*duration)),
         Generator::Send(client) => send(client).map(|()| String::new()),
+        Generator::Answer => flows::answer().map(|()| String::new()),
+        Generator::FirstPackets { server, port } => first_packet::first_packets(SocketAddrV4::new(*server, *port)),
+        Generator::Open { server } => flows::open(*server).map(|()| String::new()),
     };
     println!("{}", line.map_err(|error| error.to_string())?);
     Ok(())
@@ -152,12 +177,16 @@ fn repeat(client: &Client, mut each: impl FnMut(u64) -> std::io::Result<()>) -> 
 /// The middle and the mean of round trips, in microseconds.
 fn round_trips(client: &Client) -> std::io::Result<String> {
     let mut stream = connect(client.port(0))?;
-    let mut times = repeat(client, |_| exchange(&mut stream))?;
+    repeat(client, |_| exchange(&mut stream)).map(middle_and_mean)
+}
+
+/// The middle and the mean of some times, in microseconds.
+fn middle_and_mean(mut times: Vec<Duration>) -> String {
     times.sort_unstable();
     let micros = |time: Duration| time.as_secs_f64() * 1e6;
     let middle = times.get(times.len() / 2).copied().map_or(f64::NAN, micros);
     let mean = micros(times.iter().sum::<Duration>()) / times.len() as f64;
-    Ok(format!("{middle} {mean}"))
+    format!("{middle} {mean}")
 }
 
 /// Connections per second.
@@ -201,4 +230,15 @@ fn send(client: &Client) -> std::io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_is_not_the_mean() {
+        assert_eq!(middle_and_mean([9, 1, 2].map(Duration::from_micros).to_vec()), "2 4");
+        assert_eq!(middle_and_mean(Vec::new()), "NaN NaN");
+    }
 }

@@ -1,6 +1,9 @@
 //! Making traffic between the pods of a system, and what came of it.
 
-use std::fs;
+mod first_packet;
+mod flows;
+mod stream;
+
 use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};
@@ -8,15 +11,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use host::namespace::Namespace;
-use serde_json::Value;
 
 use crate::cpu::{self, Placement};
-use crate::generator::CONGESTION_CONTROL;
 use crate::process::{self, Daemon};
 use crate::system::System;
 
-/// The port of iperf3's server.
-pub(crate) const STREAM_PORT: u16 = 5201;
+pub(crate) use self::first_packet::{Trips, first_packets};
+pub(crate) use self::flows::open as open_flows;
+pub(crate) use self::stream::STREAM_PORT;
 
 /// How much longer than planned a test may take.
 const GRACE: Duration = Duration::from_secs(15);
@@ -35,14 +37,38 @@ pub(crate) enum Load {
 }
 
 /// What a test showed: gigabits, microseconds, connections or packets, each per second where that makes sense.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Figure {
     pub(crate) value: f64,
     /// The mean, where the value is the middle.
     pub(crate) mean: Option<f64>,
+    /// Processor time of the whole machine for each gigabyte, in seconds, where bytes are what is moved.
+    pub(crate) per_gigabyte: Option<f64>,
     /// Processor time of the processes between the pods, and how long it was taken over, in seconds.
     pub(crate) switch: f64,
     pub(crate) wall: f64,
+}
+
+impl Figure {
+    /// A value with nothing else known.
+    pub(crate) fn of(value: f64) -> Self {
+        Self { value, ..Self::default() }
+    }
+}
+
+/// The middle and the mean of round trips, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct RoundTrip {
+    pub(crate) middle: f64,
+    pub(crate) mean: f64,
+}
+
+impl RoundTrip {
+    /// As one of our clients prints it.
+    fn read(line: &str) -> Result<Self, String> {
+        let (middle, mean) = line.trim().split_once(' ').ok_or_else(|| format!("{line:?} is no result"))?;
+        Ok(Self { middle: number(middle)?, mean: number(mean)? })
+    }
 }
 
 /// How long a test takes.
@@ -73,14 +99,13 @@ pub(crate) fn measure(system: &System, load: Load, placement: Placement, span: S
     let processes = system.processes();
     let (before, begin) = (cpu::used(&processes), Instant::now());
     let test = Test { system, cpus: placement.cpus(), span };
-    let (value, mean) = match load {
-        Load::Streams(count) => (test.streams(count)?, None),
+    let figure = match load {
+        Load::Streams(count) => test.streams(count)?,
         Load::RoundTrips => test.round_trips()?,
-        Load::Connections => (number(&test.against_server("connect")?)?, None),
-        Load::Datagrams => (test.datagrams()?, None),
+        Load::Connections => Figure::of(number(&test.against_server("connect")?)?),
+        Load::Datagrams => Figure::of(test.datagrams()?),
     };
-    let (switch, wall) = (cpu::used(&processes) - before, begin.elapsed().as_secs_f64());
-    Ok(Figure { value, mean, switch, wall })
+    Ok(Figure { switch: cpu::used(&processes) - before, wall: begin.elapsed().as_secs_f64(), ..figure })
 }
 
 /// Whether a connection between the pods works.
@@ -98,40 +123,10 @@ struct Test<'a> {
 }
 
 impl Test<'_> {
-    /// Gigabits per second that arrive.
-    fn streams(&self, count: u8) -> Result<f64, String> {
-        let port = STREAM_PORT.to_string();
-        let mut server = Command::new("iperf3");
-        server.args(["-s", "-1", "-i", "0", "-p", &port]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let server = Daemon::start(&mut server, &self.system.server, self.cpus[1])?;
-        wait_until_listening(server.id())?;
-        let (address, seconds, count) = (self.system.address.to_string(), self.span.duration.as_secs().max(1), count.to_string());
-        let mut client = Command::new("iperf3");
-        client.args([
-            "-c",
-            &address,
-            "-p",
-            &port,
-            "-J",
-            "-i",
-            "0",
-            "-O",
-            "1",
-            "-C",
-            CONGESTION_CONTROL,
-            "-P",
-            &count,
-            "-t",
-            &seconds.to_string(),
-        ]);
-        gigabits(&process::output(&mut client, &self.system.client, self.cpus[0], self.span.limit())?)
-    }
-
     /// The middle and the mean of round trips, in microseconds.
-    fn round_trips(&self) -> Result<(f64, Option<f64>), String> {
-        let line = self.against_server("round-trip")?;
-        let (middle, mean) = line.trim().split_once(' ').ok_or_else(|| format!("{line:?} is no result"))?;
-        Ok((number(middle)?, Some(number(mean)?)))
+    fn round_trips(&self) -> Result<Figure, String> {
+        let trip = RoundTrip::read(&self.against_server("round-trip")?)?;
+        Ok(Figure { mean: Some(trip.mean), ..Figure::of(trip.middle) })
     }
 
     /// Runs one of our clients against our server, and returns what it prints.
@@ -204,57 +199,13 @@ fn number(text: &str) -> Result<f64, String> {
     if number.is_finite() { Ok(number) } else { Err("nothing was measured".to_owned()) }
 }
 
-/// Waits until iperf3's server listens. It prints that too, but only when its buffer is full.
-fn wait_until_listening(process: u32) -> Result<(), String> {
-    let begin = Instant::now();
-    let listens =
-        |table: &str| fs::read_to_string(format!("/proc/{process}/net/{table}")).is_ok_and(|table| is_listening(&table, STREAM_PORT));
-    while !listens("tcp6") && !listens("tcp") {
-        if begin.elapsed() > GRACE {
-            return Err("iperf3's server does not listen".to_owned());
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
-    Ok(())
-}
-
-/// Whether somebody listens on a port, by a table like `/proc/net/tcp`: 0A is the state of a socket that does.
-fn is_listening(table: &str, port: u16) -> bool {
-    let local = format!(":{port:04X}");
-    table
-        .lines()
-        .map(|line| line.split_whitespace().collect::<Vec<_>>())
-        .any(|fields| fields.get(1).is_some_and(|address| address.ends_with(&local)) && fields.get(3) == Some(&"0A"))
-}
-
-/// What arrived, from the report of iperf3's client.
-fn gigabits(report: &str) -> Result<f64, String> {
-    let report: Value = serde_json::from_str(report).map_err(|error| format!("iperf3's report is no JSON: {error}"))?;
-    let bits = report["end"]["sum_received"]["bits_per_second"].as_f64();
-    bits.map(|bits| bits / 1e9).ok_or_else(|| format!("iperf3: {}", report["error"].as_str().unwrap_or("no result")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn streams_are_read_from_the_report() {
-        assert_eq!(gigabits(r#"{"end":{"sum_received":{"bits_per_second":2.5e9}}}"#), Ok(2.5));
-        assert_eq!(gigabits(r#"{"error":"no route"}"#), Err("iperf3: no route".to_owned()));
-    }
-
-    #[test]
     fn a_result_is_a_number() {
         assert_eq!(number("12.5\n"), Ok(12.5));
         assert!(number("NaN").is_err() && number("").is_err());
-    }
-
-    #[test]
-    fn listening_is_a_state() {
-        let table =
-            "  sl  local_address rem_address   st\n   0: 00000000:1451 00000000:0000 0A 0\n   1: 0B01F40A:1452 0C01F40A:0016 01 0\n";
-        assert!(is_listening(table, 5201));
-        assert!(!is_listening(table, 5202) && !is_listening("", 5201));
     }
 }

@@ -4,9 +4,15 @@
 //! all alike. What counts is the ratio within a round. Everything happens in namespaces that end with this program, however it ends.
 
 #[cfg(target_os = "linux")]
+mod data_path;
+#[cfg(target_os = "linux")]
+mod first_packet;
+#[cfg(target_os = "linux")]
 mod generator;
 #[cfg(target_os = "linux")]
 mod load;
+#[cfg(target_os = "linux")]
+mod loaded;
 #[cfg(target_os = "linux")]
 mod measure;
 #[cfg(target_os = "linux")]

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::data_path::DataPath;
 use crate::generator::Generator;
 use crate::{generator, run, sandbox};
 
@@ -17,6 +18,9 @@ pub(crate) struct Options {
     /// The program that measures the engine alone.
     #[arg(long)]
     pub(crate) vfp_bench: Option<PathBuf>,
+    /// How our switch moves packets; each way has targets and results of its own.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) data_path: DataPath,
     /// Three rounds of a second each, instead of five of three.
     #[arg(long)]
     pub(crate) quick: bool,
@@ -31,7 +35,7 @@ pub(crate) struct Options {
     pub(crate) no_ovs: bool,
     /// Passed on to `transom vswitchd`, such as "--spin 50".
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true, default_value = "")]
-    pub(crate) vswitchd: String,
+    vswitchd: String,
     /// Be the part that runs in namespaces of its own.
     #[arg(long, hide = true)]
     inside: bool,
@@ -58,6 +62,20 @@ impl Options {
     /// How many seconds one measurement takes, after the warm-up.
     pub(crate) fn seconds(&self) -> u64 {
         if self.quick { 1 } else { 3 }
+    }
+
+    /// What vswitchd is started with. The data path is always said, since the environment may say another.
+    pub(crate) fn vswitchd(&self) -> String {
+        format!("--data-path {} {}", self.data_path.name(), self.vswitchd).trim_end().to_owned()
+    }
+
+    /// The same with a vswitchd that remembers so many connections, unless the user wants another number.
+    pub(crate) fn remembering(&self, connections: u32) -> Self {
+        let mut options = self.clone();
+        if !self.vswitchd.contains("--connections") {
+            options.vswitchd = format!("--connections {connections} {}", self.vswitchd).trim_end().to_owned();
+        }
+        options
     }
 
     /// Whether a test was asked for.
@@ -88,8 +106,23 @@ mod tests {
     fn patterns_match_in_any_case() {
         let options = Options::parse_from(["vswitch-bench", "--only", "rtt", "--vswitchd", "--spin 50"]);
         assert!(options.wants("same node, RTT") && !options.wants("same node, 1 stream"));
-        assert_eq!(options.vswitchd, "--spin 50");
+        assert_eq!(options.vswitchd(), "--data-path tap --spin 50");
         assert!(Options::parse_from(["vswitch-bench"]).wants("anything"));
+    }
+
+    #[test]
+    fn the_data_path_is_always_said() {
+        assert_eq!(Options::parse_from(["vswitch-bench", "--data-path", "bpf"]).vswitchd(), "--data-path bpf");
+        assert_eq!(Options::parse_from(["vswitch-bench"]).vswitchd(), "--data-path tap");
+        assert!(Options::try_parse_from(["vswitch-bench", "--data-path", "auto"]).is_err());
+    }
+
+    #[test]
+    fn a_number_of_connections_is_given_once() {
+        let vswitchd = |arguments: &[&str]| Options::parse_from([&["vswitch-bench"], arguments].concat()).remembering(9).vswitchd();
+        assert_eq!(vswitchd(&[]), "--data-path tap --connections 9");
+        assert_eq!(vswitchd(&["--vswitchd", "--spin 0"]), "--data-path tap --connections 9 --spin 0");
+        assert_eq!(vswitchd(&["--vswitchd", "--connections 5"]), "--data-path tap --connections 5");
     }
 
     #[test]

@@ -1,13 +1,12 @@
 //! How long it takes to program the switch through HNS, one request after the other and many at once.
 
 use std::net::Ipv4Addr;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::options::Options;
-use crate::system::ours::{Programmed, programmed};
+use crate::system::ours::Bridged;
 
 /// What a node has at most, by its documentation, and more.
 const BALANCERS: u32 = 5000;
@@ -19,11 +18,11 @@ const AT_ONCE: u32 = 16;
 
 /// Measures, and answers lines of text.
 pub(crate) fn measure(options: &Options) -> Result<String, String> {
-    let node = programmed(options, BACKENDS)?;
-    let one_by_one = timed(|| balancers(&node, Ipv4Addr::new(10, 97, 0, 0), 1))?;
-    node.check_held(BALANCERS as usize)?;
-    let at_once = timed(|| balancers(&node, Ipv4Addr::new(10, 98, 0, 0), AT_ONCE))?;
-    node.check_held(2 * BALANCERS as usize)?;
+    let node = Bridged::start("p", BACKENDS, options)?;
+    let one_by_one = timed(|| node.load_balancers(Ipv4Addr::new(10, 97, 0, 0), BALANCERS, 1))?;
+    node.check_load_balancers(BALANCERS as usize)?;
+    let at_once = timed(|| node.load_balancers(Ipv4Addr::new(10, 98, 0, 0), BALANCERS, AT_ONCE))?;
+    node.check_load_balancers(2 * BALANCERS as usize)?;
     let policies = timed(|| node.add_policies(&acls()))?;
     let millis = |time: Duration| time.as_secs_f64() * 1e3;
     let each = |time: Duration| millis(time) * 1e3 / f64::from(BALANCERS);
@@ -42,19 +41,6 @@ pub(crate) fn measure(options: &Options) -> Result<String, String> {
 fn timed(task: impl FnOnce() -> Result<(), String>) -> Result<Duration, String> {
     let begin = Instant::now();
     task().map(|()| begin.elapsed())
-}
-
-/// Makes load balancers with addresses from `first` on, by several clients, each of which asks one after the other.
-fn balancers(node: &Programmed, first: Ipv4Addr, clients: u32) -> Result<(), String> {
-    let ask = |client: u32| {
-        let connection = node.client();
-        let address = |number: u32| Ipv4Addr::from_bits(first.to_bits() + number);
-        (client..BALANCERS).step_by(clients as usize).try_for_each(|number| node.load_balancer(&connection, address(number), 80))
-    };
-    thread::scope(|scope| {
-        let asking: Vec<_> = (0..clients).map(|client| scope.spawn(move || ask(client))).collect();
-        asking.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|_| Err("a client failed".to_owned())))
-    })
 }
 
 fn acls() -> Vec<Value> {

@@ -2,10 +2,12 @@
 
 use std::process::Command;
 
-use rig::figure::{in_project, save};
+use rig::figure::{in_project, save_as};
 
+use crate::first_packet;
 use crate::load::Span;
-use crate::measure::{self, KERNEL, NAMES, OURS, Outcome, SUBJECTS, Subjects};
+use crate::loaded;
+use crate::measure::{self, Outcome, SUBJECTS, Subjects};
 use crate::options::Options;
 use crate::process;
 use crate::programming;
@@ -24,12 +26,19 @@ const PROGRAMMING: &str = "programming";
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let mut report = Report::new(options);
     let rows: Vec<Row> = ROWS.iter().copied().filter(|row| options.wants(&row.name())).collect();
-    let progress = Progress::new(rows.len() * SUBJECTS * options.rounds());
+    let loaded: Vec<Row> = loaded::rows().into_iter().filter(|row| options.wants(&row.name())).collect();
+    let progress = Progress::new((rows.len() + loaded.len()) * SUBJECTS * options.rounds());
     for topology in [Topology::SameNode, Topology::TwoNodes, Topology::Service] {
         let rows: Vec<Row> = rows.iter().copied().filter(|row| row.topology == topology).collect();
         if !rows.is_empty() {
             report.outcomes.extend(measure_topology(topology, &rows, options, &progress, &mut report.notes));
         }
+    }
+    if !loaded.is_empty() {
+        report.loaded = loaded::measure(&loaded, options, &progress, &mut report.notes);
+    }
+    if options.wants(first_packet::NAME) {
+        report.first_packets = Some(first_packet::measure(options, &progress));
     }
     if options.wants(ENGINE) {
         progress.say(ENGINE);
@@ -40,16 +49,16 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         report.programming = programming::measure(options).unwrap_or_else(|error| format!("{error}\n"));
     }
     drop(progress);
-    if report.outcomes.is_empty() && report.engine.is_empty() && report.programming.is_empty() {
+    if report.is_empty() {
         return Err("no test has a name like that".to_owned());
     }
     let text = report.print();
     println!("\n{text}");
-    if report.outcomes.iter().any(|outcome| outcome.ratios(OURS, KERNEL).is_empty()) {
+    if !report.is_complete() {
         return Err("some tests could not be measured, see above; the results are not saved".to_owned());
     }
     match options.only {
-        None => save("vswitch", &text),
+        None => save_as(options.data_path.results(), options.data_path.command(), &text),
         Some(_) => Ok(()),
     }
 }
@@ -58,24 +67,22 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
 fn measure_topology(topology: Topology, rows: &[Row], options: &Options, progress: &Progress, notes: &mut Vec<String>) -> Vec<Outcome> {
     progress.say(&format!("setting up: {}", topology.name()));
     let subjects = set_up(topology, options);
-    for (name, subject) in NAMES.iter().zip(&subjects) {
-        if let Err(error) = subject {
-            let note = format!("{}: {name} is not measured: {error}", topology.name());
-            progress.say(&note);
-            notes.push(note);
-        }
+    for note in subjects.missing(topology.name()) {
+        progress.say(&note);
+        notes.push(note);
     }
     let span = Span::of(options.seconds());
     rows.iter().map(|row| measure::measure(*row, &subjects, options.rounds(), span, progress)).collect()
 }
 
 fn set_up(topology: Topology, options: &Options) -> Subjects {
-    let connected = |system: Result<System, String>| system.and_then(|system| system.wait_until_connected().map(|()| system));
+    let connected = |system: Result<System, String>| system.and_then(System::connected);
     let other = match options.no_ovs {
         true => Err("left out".to_owned()),
         false => connected(open_vswitch::set_up(topology)),
     };
-    [connected(kernel::set_up(topology)), connected(ours::set_up(topology, options)), other]
+    let systems = [connected(kernel::set_up(topology)), connected(ours::set_up(topology, options)), other];
+    Subjects { names: ["kernel", "transom", "OVS"], systems }
 }
 
 /// What the benchmark of the engine prints. Where results are kept, the curve of services is drawn too.

@@ -39,7 +39,7 @@ pub(crate) enum Topology {
 
 impl Topology {
     /// Its name in tests.
-    pub(crate) fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::SameNode => "same node",
             Self::TwoNodes => "two nodes, VXLAN",
@@ -69,8 +69,13 @@ impl System {
         self.daemons.iter().map(Daemon::id).collect()
     }
 
+    /// The same, as soon as its pods reach each other.
+    pub(crate) fn connected(self) -> Result<Self, String> {
+        self.wait_until_connected().map(|()| self)
+    }
+
     /// Waits until the pods reach each other.
-    pub(crate) fn wait_until_connected(&self) -> Result<(), String> {
+    fn wait_until_connected(&self) -> Result<(), String> {
         let begin = Instant::now();
         loop {
             match load::try_connection(self) {

@@ -11,19 +11,20 @@ const PORT: u16 = 4789;
 /// Sets it up.
 pub(crate) fn set_up(topology: Topology) -> Result<System, String> {
     match topology {
-        Topology::SameNode => same_node(),
+        Topology::SameNode => same_node("k"),
         Topology::TwoNodes => two_nodes(),
         Topology::Service => service(),
     }
 }
 
-fn same_node() -> Result<System, String> {
-    let node = "k-node";
-    links::namespace(node)?;
-    bridge(node)?;
-    let client = links::pod("k-pod1", node, "10.244.1.11/24", 1500)?;
-    let server = links::pod("k-pod2", node, "10.244.1.12/24", 1500)?;
-    for pod in ["k-pod1", "k-pod2"] {
+/// Two pods on a node. The names of its namespaces begin with `name`.
+pub(crate) fn same_node(name: &str) -> Result<System, String> {
+    let (node, pods) = (format!("{name}-node"), [format!("{name}-pod1"), format!("{name}-pod2")]);
+    links::namespace(&node)?;
+    bridge(&node)?;
+    let client = links::pod(&pods[0], &node, "10.244.1.11/24", 1500)?;
+    let server = links::pod(&pods[1], &node, "10.244.1.12/24", 1500)?;
+    for pod in pods {
         ip(&format!("-n {node} link set dev {pod} master br0"))?;
     }
     Ok(System { client, server, address: Ipv4Addr::new(10, 244, 1, 12), nodes: Vec::new(), daemons: Vec::new() })
