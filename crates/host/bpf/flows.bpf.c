@@ -163,21 +163,14 @@ struct {
     __type(value, struct tunnel);
 } tunnels SEC(".maps");
 
-// One word: not 0 while everything is to go by the engine, as during captures.
+// The first word is not 0 while everything is to go by the engine, as during captures. The others say whose table this is, for the next process
+// to find it: a map stays with a program that reads it.
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, 1);
-    __type(key, __u32);
-    __type(value, __u32);
-} paused SEC(".maps");
-
-// Whose table this is, for the next process to find it.
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, 4);
+    __uint(max_entries, 5);
     __type(key, __u32);
     __type(value, __u64);
-} owner SEC(".maps");
+} state SEC(".maps");
 
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -469,7 +462,7 @@ failed:
 
 static __always_inline int is_paused(void) {
     __u32 zero = 0;
-    __u32 *value = bpf_map_lookup_elem(&paused, &zero);
+    __u64 *value = bpf_map_lookup_elem(&state, &zero);
     return !value || *value;
 }
 

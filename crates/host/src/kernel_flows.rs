@@ -61,7 +61,7 @@ struct Inner {
     generations: Array<MapData, u32>,
     links: HashMap<MapData, u32, u32>,
     tunnels: HashMap<MapData, KernelEnd, KernelTunnel>,
-    paused: Array<MapData, u32>,
+    state: Array<MapData, u64>,
     ways: PerCpuArray<MapData, u64>,
 }
 
@@ -136,6 +136,11 @@ impl KernelFlows {
     /// The table of the last process, if it is still in use. Whoever takes it has to see that its flows go on.
     pub fn take_previous(&self) -> Option<Previous> {
         lock(&self.previous).take()
+    }
+
+    /// Whether there is such a table that nobody has taken yet.
+    pub fn has_previous(&self) -> bool {
+        lock(&self.previous).is_some()
     }
 
     /// Joins the switch's end of a NIC with the TAP device by which the engine reads and writes: what is not known goes up, what the engine
@@ -250,7 +255,7 @@ impl KernelFlows {
 
     /// Has everything go by the engine, or no longer.
     pub fn pause(&self, is_paused: bool) -> Result<(), KernelFlowsError> {
-        let set = self.lock().paused.set(0, u32::from(is_paused), 0);
+        let set = self.lock().state.set(0, u64::from(is_paused), 0);
         set.map_err(|error| KernelFlowsError::new("tell the kernel to wait", &error))
     }
 
@@ -288,19 +293,19 @@ impl Inner {
     fn new(mut programs: Ebpf, owner: [u64; 4]) -> Result<(Self, RingBuf<MapData>), MapError> {
         let mut map = |name: &str| programs.take_map(name).ok_or_else(|| MapError::InvalidName { name: name.to_owned() });
         let opened = map("opened")?.try_into()?;
-        let mut words: Array<MapData, u64> = map("owner")?.try_into()?;
-        for (at, word) in (0_u32..).zip(owner) {
-            words.set(at, word, 0)?;
+        let mut state: Array<MapData, u64> = map("state")?.try_into()?;
+        for (at, word) in (1_u32..).zip(owner) {
+            state.set(at, word, 0)?;
         }
         let (flows, openings, generations, links) = (map("flows")?, map("openings")?, map("generations")?, map("links")?);
-        let (tunnels, paused, ways) = (map("tunnels")?, map("paused")?, map("ways")?);
+        let (tunnels, ways) = (map("tunnels")?, map("ways")?);
         let inner = Self {
             flows: flows.try_into()?,
             openings: openings.try_into()?,
             generations: generations.try_into()?,
             links: links.try_into()?,
             tunnels: tunnels.try_into()?,
-            paused: paused.try_into()?,
+            state,
             ways: ways.try_into()?,
             programs,
         };

@@ -32,6 +32,9 @@ pub(crate) struct Subject {
     pub(crate) vni: Option<u32>,
 }
 
+/// How many rules that ask for source ports are looked at one by one.
+const LOOKED_AT: usize = 64;
+
 /// Precedence: priority, then age.
 pub(crate) type Rank = (u16, u64);
 
@@ -55,8 +58,8 @@ pub(crate) struct Classifier {
     by_service: Services,
     rest: Vector,
     next_age: u64,
-    /// How many rules ask where a packet's sender sends from.
-    by_source_port: usize,
+    /// Rules that ask which port a packet is sent from.
+    by_source_port: Vec<Arc<Rule>>,
 }
 
 /// What a rule asks for, if it is one thing only.
@@ -128,7 +131,7 @@ impl Classifier {
         let mut rest = Vec::new();
         for rule in rules {
             classifier.next_age += 1;
-            classifier.by_source_port += usize::from(asks_source_port(rule));
+            classifier.by_source_port.extend(Some(rule.clone()).filter(asks_source_port));
             let ranked = Ranked { rank: (rule.spec.priority, classifier.next_age), rule: rule.clone() };
             match classifier.bucket(&rule.spec.conditions) {
                 Some(bucket) => put(bucket, ranked),
@@ -142,7 +145,7 @@ impl Classifier {
     /// Adds a rule. The cost does not depend on how many there are, unless the rule is of no simple shape.
     pub(crate) fn insert(&mut self, rule: Arc<Rule>) {
         self.next_age += 1;
-        self.by_source_port += usize::from(asks_source_port(&rule));
+        self.by_source_port.extend(Some(rule.clone()).filter(asks_source_port));
         let ranked = Ranked { rank: (rule.spec.priority, self.next_age), rule };
         match self.bucket(&ranked.rule.spec.conditions) {
             Some(bucket) => put(bucket, ranked),
@@ -157,12 +160,14 @@ impl Classifier {
             None => self.rest.remove(rule.id),
         }
         self.forget_empty(&rule.spec.conditions);
-        self.by_source_port -= usize::from(asks_source_port(rule));
+        self.by_source_port.retain(|other| other.id != rule.id);
     }
 
-    /// Whether packets that differ in their source port alone may find different rules.
-    pub(crate) fn asks_source_port(&self) -> bool {
-        self.by_source_port > 0
+    /// Whether packets that differ from this one in their source port alone may find other rules. Of very many rules that ask for it, it is
+    /// not looked which.
+    pub(crate) fn asks_source_port(&self, subject: &Subject) -> bool {
+        let is_asked = |rule: &Arc<Rule>| rule.spec.conditions.accepts_from_some_port(subject);
+        self.by_source_port.len() > LOOKED_AT || self.by_source_port.iter().any(is_asked)
     }
 
     fn bucket(&mut self, conditions: &Conditions) -> Option<&mut Bucket> {
@@ -217,7 +222,7 @@ impl Classifier {
     }
 }
 
-fn asks_source_port(rule: &Rule) -> bool {
+fn asks_source_port(rule: &Arc<Rule>) -> bool {
     !rule.spec.conditions.source_ports.is_empty()
 }
 

@@ -4,7 +4,9 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use wire::{Ip, MacAddress};
+use wire::{FlowId, Ip, MacAddress};
+
+use crate::classify::Subject;
 
 /// Transport ports from one to another, both included.
 pub type PortRange = RangeInclusive<u16>;
@@ -61,6 +63,26 @@ impl Conditions {
     /// Accepts everything.
     pub fn any() -> Self {
         Self::default()
+    }
+
+    /// Whether packets like this one are accepted from some source port.
+    pub(crate) fn accepts_from_some_port(&self, subject: &Subject) -> bool {
+        let FlowId { source, destination, destination_port, protocol, .. } = subject.id;
+        let has = |list: &[AddressMatch], address: Ip| {
+            let address = std::net::IpAddr::from(address);
+            list.is_empty() || list.iter().flat_map(AddressMatch::prefixes).any(|prefix| prefix.contains(&address))
+        };
+        fn one<T: PartialEq>(list: &[T], value: &T) -> bool {
+            list.is_empty() || list.contains(value)
+        }
+        has(&self.sources, source)
+            && has(&self.destinations, destination)
+            && one(&self.protocols, &protocol)
+            && (self.destination_ports.is_empty() || self.destination_ports.iter().any(|range| range.contains(&destination_port)))
+            && one(&self.source_macs, &subject.source_mac)
+            && one(&self.destination_macs, &subject.destination_mac)
+            && self.vni.is_none_or(|vni| subject.vni == Some(vni))
+            && one(&self.ether_types, &subject.ether_type)
     }
 
     /// Accepts packets to this address.

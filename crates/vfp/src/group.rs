@@ -87,9 +87,9 @@ impl Group {
         }
     }
 
-    /// Whether packets that differ in their source port alone may be decided about differently.
-    pub(crate) fn asks_source_port(&self) -> bool {
-        self.classifier.asks_source_port()
+    /// Whether packets that differ from this one in their source port alone may be decided about differently.
+    pub(crate) fn asks_source_port(&self, subject: &Subject) -> bool {
+        self.classifier.asks_source_port(subject)
     }
 
     /// The rule that decides about a packet. Rules that only count are counted on the way.

@@ -57,8 +57,8 @@ impl Previous {
     fn of(owner: KernelOwner, maps: &[u32]) -> Option<Self> {
         let is_named = |id: &&u32, name: &str| MapInfo::from_id(**id).is_ok_and(|map| map.name_as_str() == Some(name));
         let map = |name: &str| maps.iter().find(|id| is_named(id, name)).and_then(|id| MapData::from_id(*id).ok());
-        let words: Array<MapData, u64> = Map::Array(map("owner")?).try_into().ok()?;
-        let word = |at: u32| words.get(&at, 0).unwrap_or(0);
+        let words: Array<MapData, u64> = Map::Array(map("state")?).try_into().ok()?;
+        let word = |at: u32| words.get(&(at + 1), 0).unwrap_or(0);
         let priority = u16::try_from(word(3)).ok().filter(|priority| PRIORITIES.contains(priority))?;
         if owner.words(priority) != [word(0), word(1), word(2), word(3)] {
             return None;

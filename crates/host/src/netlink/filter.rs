@@ -36,6 +36,10 @@ impl Netlink {
 
 fn read(answer: RouteNetlinkMessage) -> Option<Filter> {
     let RouteNetlinkMessage::NewTrafficFilter(message) = answer else { return None };
+    // The list of filters at a place is told of beside each of them.
+    if message.header.handle == TcHandle::default() {
+        return None;
+    }
     let options = message.attributes.iter().filter_map(|attribute| match attribute {
         TcAttribute::Options(options) => Some(options),
         _ => None,

@@ -347,11 +347,11 @@ impl Adapter {
         }
         let name = self.takeover.adapter().to_owned();
         let outcome = self.takeover.give_back();
+        dismantle(&self.site, switch, workers);
         if let Some(uplink) = self.kernel {
             uplink.kernel().remove_port(self.site.uplink);
             uplink.close();
         }
-        dismantle(&self.site, switch, workers);
         tracing::info!(adapter = name, "the adapter is given back");
         Ok(outcome?)
     }

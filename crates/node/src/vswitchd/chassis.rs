@@ -25,6 +25,7 @@ use super::api::{ApplyRequest, HeldObject, OrderMessage};
 use super::closer::Closer;
 use super::error::Error;
 use super::offload::KernelOffload;
+use super::resolver::Event;
 use super::worker::{Shared, Workers};
 use endpoint::EndpointState;
 use load_balancer::{BalancerState, Source};
@@ -157,13 +158,14 @@ impl Chassis {
         let answers = request.orders.into_iter().map(|order| self.try_one(order)).collect();
         self.refresh_node_ports();
         if settled {
-            self.adopt_flows();
+            // It takes neighbours, which are the resolver's. One that is told so much that it cannot listen will be told again.
+            _ = self.workers.shared.events().try_send(Event::Settled);
         }
         answers
     }
 
     /// All is there that was there before: what the kernel has forwarded while vswitchd was away becomes ours.
-    fn adopt_flows(&self) {
+    pub(super) fn adopt_flows(&self) {
         let Some(kernel) = &self.kernel else { return };
         let Some(previous) = kernel.table().take_previous() else { return };
         let now = self.workers.shared.now();

@@ -13,6 +13,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use vfp::{PortId, UnderlayId};
 use wire::Ip;
 
+use super::adapter::Adapter;
 use super::chassis::{self, Chassis};
 use super::error::Error;
 use super::worker::Shared;
@@ -25,6 +26,8 @@ pub(super) enum Event {
     Failed(PortId),
     /// The kernel's network settings have changed.
     Changed(Vec<Change>),
+    /// All there is to be told has been told.
+    Settled,
 }
 
 /// A packet that waits for the hardware address of its next hop.
@@ -145,6 +148,7 @@ impl Resolver {
                 Ok(Event::Unresolved(packet)) => self.want(packet),
                 Ok(Event::Failed(port)) => chassis::lock(&self.chassis).nic_failed(port),
                 Ok(Event::Changed(changes)) => self.note(changes),
+                Ok(Event::Settled) => self.settle(),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -185,6 +189,26 @@ impl Resolver {
         if let Some(neighbour) = known {
             self.learn(underlay, &neighbour);
         }
+    }
+
+    /// Flows that the kernel has forwarded until now become ours. They lead to neighbours that it knows, and so must we.
+    fn settle(&mut self) {
+        if !self.shared.kernel.as_ref().is_some_and(|kernel| kernel.table().has_previous()) {
+            return;
+        }
+        let known: Vec<(UnderlayId, Vec<Neighbour>)> = {
+            let chassis = chassis::lock(&self.chassis);
+            let of = |adapter: &Adapter| (adapter.site.underlay, adapter.netlink().neighbours(adapter.index()).unwrap_or_default());
+            chassis.adapters.values().map(of).collect()
+        };
+        for (underlay, neighbours) in known {
+            for neighbour in neighbours.iter().filter(|neighbour| neighbour.mac.is_some() && !neighbour.failed) {
+                let key = (underlay, Ip::from(neighbour.address));
+                self.neighbours.entry(key).or_insert_with(|| Wanted { asked: Instant::now(), known: true, waiting: Vec::new() });
+                self.learn(underlay, neighbour);
+            }
+        }
+        chassis::lock(&self.chassis).adopt_flows();
     }
 
     fn note(&mut self, changes: Vec<Change>) {

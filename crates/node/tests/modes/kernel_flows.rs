@@ -1,5 +1,9 @@
 //! Flows in the kernel: known ones never come up to the engine, and everything holds for them that holds for others.
 
+mod adoption;
+mod beyond;
+mod opening;
+
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 

@@ -173,7 +173,7 @@ impl Core {
         let mut subject = facts.subject;
         (subject.destination_mac, subject.id.destination) = (wire::MacAddress::default(), facts.goal());
         let group = domain.forward(PortKind::Uplink);
-        facts.is_particular |= group.asks_source_port();
+        facts.is_particular |= group.asks_source_port(&subject);
         let rule = group.find(&subject, &mut |_| {})?;
         let Action::Forward { port, source_mac, destination_mac } = rule.spec.action else {
             return None;

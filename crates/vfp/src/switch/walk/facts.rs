@@ -204,7 +204,7 @@ impl Facts {
     }
 
     fn find(&mut self, group: &Group, subject: &Subject) -> Option<Arc<Rule>> {
-        self.is_particular |= group.asks_source_port();
+        self.is_particular |= group.asks_source_port(subject);
         let rules = &mut self.rules;
         let rule = group.find(subject, &mut |rule| rules.push(rule.clone()))?;
         self.matched(rule);
