@@ -9,13 +9,14 @@ mod attach;
 mod error;
 mod layout;
 mod previous;
+mod take;
 
 use std::fmt;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray, RingBuf};
+use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::{ProgramError, SchedClassifier, TestRun as _, TestRunOptions};
 use aya::{Ebpf, EbpfError, EbpfLoader};
 
@@ -57,6 +58,8 @@ pub struct KernelFlows {
 struct Inner {
     programs: Ebpf,
     flows: HashMap<MapData, KernelKey, KernelFlow>,
+    /// The same map once more.
+    flows_fd: OwnedFd,
     openings: HashMap<MapData, KernelKey, KernelOpening>,
     generations: Array<MapData, u32>,
     links: HashMap<MapData, u32, u32>,
@@ -217,6 +220,11 @@ impl KernelFlows {
         _ = self.lock().flows.remove(key);
     }
 
+    /// Takes a flow out of the table, as it was when it went: nothing is forwarded by it that is not counted in it.
+    pub fn take(&self, key: &KernelKey) -> Option<KernelFlow> {
+        take::take(self.lock().flows_fd.as_fd(), key).ok()
+    }
+
     /// A flow of the table.
     pub fn get(&self, key: &KernelKey) -> Option<KernelFlow> {
         self.lock().flows.get(key, 0).ok()
@@ -299,8 +307,13 @@ impl Inner {
         }
         let (flows, openings, generations, links) = (map("flows")?, map("openings")?, map("generations")?, map("links")?);
         let (tunnels, ways) = (map("tunnels")?, map("ways")?);
+        let flows_fd = match &flows {
+            Map::HashMap(data) => data.fd().as_fd().try_clone_to_owned().ok(),
+            _ => None,
+        };
         let inner = Self {
             flows: flows.try_into()?,
+            flows_fd: flows_fd.ok_or_else(|| MapError::InvalidName { name: "flows".to_owned() })?,
             openings: openings.try_into()?,
             generations: generations.try_into()?,
             links: links.try_into()?,

@@ -251,6 +251,10 @@ impl LabNode {
             addresses: self.addresses(),
             subnets: self.surroundings.topology.node_subnets(self.position).iter().map(ToString::to_string).collect(),
             network: self.surroundings.topology.network_text_of(&self.spec),
+            data_path: match &self.kind {
+                Kind::Windows(windows) => windows.data_path(),
+                Kind::Linux(_) => String::new(),
+            },
             namespace: self.path.display().to_string(),
             daemons: self.daemons.lock().map(|daemons| daemons.iter().map(Daemon::status).collect()).unwrap_or_default(),
         }

@@ -66,6 +66,9 @@ pub struct NodeStatus {
     /// How its pods are connected: `overlay` with its number, `l2bridge` and the like; on Linux `host-gw` where there is no overlay.
     #[serde(default)]
     pub network: String,
+    /// How its switch moves packets: `bpf`, known flows by the kernel, or `tap`; nothing on Linux.
+    #[serde(default)]
+    pub data_path: String,
     /// The name of its network namespace's file, as processes of the lab see it.
     pub namespace: String,
     /// What runs on it.

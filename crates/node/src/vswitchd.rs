@@ -45,7 +45,7 @@ use vfp::{Switch, Timeouts};
 pub use vfp::Limits;
 
 pub use api::{ApplyRequest, ApplyResponse, HeldObject, OrderMessage};
-pub use data_path::DataPath;
+pub use data_path::{DataPath, DataPathReport};
 pub use error::Error;
 pub use view::{CounterSet, FlowRow, PortRow, RuleRow};
 
@@ -91,7 +91,8 @@ pub fn run(options: Options) -> Result<(), Error> {
     let holder = format!("vswitchd (process {})", std::process::id());
     let _lock = Lock::take(&options.socket.with_extension("lock"), &holder).map_err(Error::Lock)?;
     let start = Clock::now();
-    let kernel = kernel(&options, start)?;
+    let (kernel, report) = kernel(&options, start)?;
+    tracing::info!("{report}");
     let switch = Switch::new(options.limits, Timeouts::default(), random_seed());
     let switch = Arc::new(match &kernel {
         Some(kernel) => switch.with_offload(kernel.clone()),
@@ -101,13 +102,13 @@ pub fn run(options: Options) -> Result<(), Error> {
         use_huge_pages(&switch);
     }
     let workers = worker::Workers::start(worker_count(&options), options.spin, start, switch.clone(), kernel.clone())?;
-    let chassis = Arc::new(Mutex::new(Chassis::new(options.clone(), switch.clone(), workers, kernel)));
+    let chassis = Arc::new(Mutex::new(Chassis::new(options.clone(), switch.clone(), workers, kernel, report.clone())));
     let resolver = resolver::start(chassis.clone())?;
     let listener = host::socket::listen(&options.socket).map_err(Error::Socket)?;
     let made = host::socket::identity(&options.socket);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|error| Error::io("start the runtime", error))?;
-    let outcome = runtime.block_on(serve(&options, chassis.clone(), listener));
+    let outcome = runtime.block_on(serve(&options, chassis.clone(), listener, &report));
     host::socket::remove(&options.socket, made);
     resolver.stop();
     chassis::lock(&chassis).shut_down();
@@ -115,19 +116,13 @@ pub fn run(options: Options) -> Result<(), Error> {
 }
 
 /// The kernel's table of flows, if there is to be one. It says why not.
-fn kernel(options: &Options, start: Clock) -> Result<Option<Arc<KernelOffload>>, Error> {
+fn kernel(options: &Options, start: Clock) -> Result<(Option<Arc<KernelOffload>>, DataPathReport), Error> {
     if options.data_path == DataPath::Tap {
-        return Ok(None);
+        return Ok((None, DataPathReport::new(DataPath::Tap, None)));
     }
     match KernelOffload::load(options.limits, start, &options.socket) {
-        Ok(kernel) => {
-            tracing::info!("known flows go by the kernel");
-            Ok(Some(Arc::new(kernel)))
-        }
-        Err(error) if options.data_path == DataPath::Auto => {
-            tracing::info!(%error, "all packets go by this process");
-            Ok(None)
-        }
+        Ok(kernel) => Ok((Some(Arc::new(kernel)), DataPathReport::new(DataPath::Bpf, None))),
+        Err(error) if options.data_path == DataPath::Auto => Ok((None, DataPathReport::new(DataPath::Tap, Some(error.to_string())))),
         Err(error) => Err(Error::Message(format!("--data-path bpf: {error}; or use --data-path tap"))),
     }
 }
@@ -156,7 +151,12 @@ pub(crate) fn random_seed() -> u64 {
     high ^ low
 }
 
-async fn serve(options: &Options, chassis: Arc<Mutex<Chassis>>, listener: std::os::unix::net::UnixListener) -> Result<(), Error> {
+async fn serve(
+    options: &Options,
+    chassis: Arc<Mutex<Chassis>>,
+    listener: std::os::unix::net::UnixListener,
+    report: &DataPathReport,
+) -> Result<(), Error> {
     let signals = crate::manager::stop_signal().map_err(|error| Error::io("listen to signals", error))?;
     listener.set_nonblocking(true).map_err(|error| Error::io("prepare the socket", error))?;
     let listener = UnixListener::from_std(listener).map_err(|error| Error::io("prepare the socket", error))?;
@@ -164,7 +164,7 @@ async fn serve(options: &Options, chassis: Arc<Mutex<Chassis>>, listener: std::o
     let served = tokio::spawn(http::serve(listener, chassis, crate::hnsd::stopped(stopping)));
     tracing::info!(socket = %options.socket.display(), "ready");
     let mut out = std::io::stdout().lock();
-    _ = writeln!(out, "ready: vswitchd listens on {}", options.socket.display()).and_then(|()| out.flush());
+    _ = writeln!(out, "ready: vswitchd listens on {}; {report}", options.socket.display()).and_then(|()| out.flush());
     drop(out);
     crate::manager::ready();
     signals.await;

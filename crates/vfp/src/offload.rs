@@ -134,8 +134,8 @@ pub trait Offload: Debug + Send + Sync {
     /// Takes a flow, and counts from nothing. Answers whether it did: it may be full, or not reach a port.
     fn put(&self, flow: &OffloadFlow) -> bool;
 
-    /// Forgets a flow.
-    fn remove(&self, key: &OffloadKey);
+    /// Forgets a flow, and answers what came by until then: not one packet is forwarded that is not in it.
+    fn remove(&self, key: &OffloadKey) -> Counted;
 
     /// What has come by.
     fn counted(&self, key: &OffloadKey) -> Counted;

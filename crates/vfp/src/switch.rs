@@ -25,7 +25,7 @@ use crate::flow::connection::Side;
 use crate::flow::entry::Entry;
 use crate::flow::expiry::Timeouts;
 use crate::flow::table::{Seen, SlotId, Table};
-use crate::offload::{Offload, OffloadFlow};
+use crate::offload::{Counted, Offload, OffloadFlow};
 use crate::port::PortId;
 use crate::time::Instant;
 use crate::underlay::UnderlayId;
@@ -152,12 +152,30 @@ impl Flows {
         if !entry.offloaded {
             return seen;
         }
-        let counted = offload.counted(&entry.key.0);
-        Seen {
-            packets: seen.packets + counted.packets,
-            bytes: seen.bytes + counted.bytes,
-            at: seen.at.max(counted.at),
-            tcp_flags: seen.tcp_flags | counted.tcp_flags,
+        seen.and(&offload.counted(&entry.key.0))
+    }
+
+    /// Has a flow forwarded here alone, with all that was counted elsewhere collected. Answers how many packets that were.
+    fn reclaim(&self, side: &mut Side) -> u64 {
+        let (Some(slot), Some(offload)) = (side.slot, &self.offload) else { return 0 };
+        let entry = self.table.get(slot);
+        if !entry.offloaded {
+            return 0;
+        }
+        let counted = offload.remove(&entry.key.0);
+        let packets = self.collect_seen(side, slot, &self.table.seen(slot).and(&counted));
+        self.table.set_offloaded(slot, false);
+        // From here on the slot's own count goes on alone.
+        side.collected = self.table.seen(slot);
+        packets
+    }
+
+    /// Has a flow that was reclaimed forwarded elsewhere again.
+    fn release(&self, side: &Side) {
+        let (Some(slot), Some(offload)) = (side.slot, &self.offload) else { return };
+        let entry = self.table.get(slot);
+        if !entry.offloaded && OffloadFlow::of(&entry).is_some_and(|flow| offload.put(&flow)) {
+            self.table.set_offloaded(slot, true);
         }
     }
 
@@ -165,9 +183,12 @@ impl Flows {
     /// packets that were.
     fn collect(&self, side: &mut Side) -> u64 {
         let Some(slot) = side.slot else { return 0 };
+        self.collect_seen(side, slot, &self.seen(slot))
+    }
+
+    fn collect_seen(&self, side: &mut Side, slot: SlotId, seen: &Seen) -> u64 {
         let to = self.table.to(slot);
-        let seen = self.seen(slot);
-        let (packets, bytes) = side.collect(&seen);
+        let (packets, bytes) = side.collect(seen);
         // The connection may have begun again elsewhere, with SYN: what was before does not count any more.
         if seen.tcp_flags & tcp_flag::SYN != 0 {
             side.seen.tcp_flags = seen.tcp_flags;
@@ -179,6 +200,18 @@ impl Flows {
             cell.counters.received(packets, bytes);
         }
         packets
+    }
+}
+
+impl Seen {
+    /// Together with what was counted elsewhere.
+    fn and(&self, counted: &Counted) -> Self {
+        Self {
+            packets: self.packets + counted.packets,
+            bytes: self.bytes + counted.bytes,
+            at: self.at.max(counted.at),
+            tcp_flags: self.tcp_flags | counted.tcp_flags,
+        }
     }
 }
 

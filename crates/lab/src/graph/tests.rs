@@ -12,6 +12,7 @@ fn texts(texts: &[&str]) -> Vec<String> {
 
 fn node(name: &str, os: &str, number: u8) -> NodeStatus {
     NodeStatus {
+        data_path: "tap".into(),
         name: name.to_owned(),
         os: os.to_owned(),
         build: if os == "windows" { "ws2022".to_owned() } else { String::new() },

@@ -5,7 +5,7 @@ mod network;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use hcn::client::{Address, Client};
 use hcn::profile::Limit;
@@ -38,6 +38,8 @@ pub(super) struct Windows {
     engine: Arc<dyn Engine>,
     systems: Arc<ComputeSystems>,
     spec: NetworkSpec,
+    /// How its switch moves packets, once that has said so.
+    data_path: OnceLock<String>,
 }
 
 impl Windows {
@@ -54,7 +56,7 @@ impl Windows {
         let client = Arc::new(Client::new(Address::Unix(socket)));
         let systems = Arc::new(ComputeSystems::new(client.clone(), directory, search_list(spec), surroundings.mounts.clone())?);
         let spec = topology.network_of(spec).clone();
-        Ok(Self { directory: directory.to_owned(), network, client, engine: systems.clone(), systems, spec })
+        Ok(Self { directory: directory.to_owned(), network, client, engine: systems.clone(), systems, spec, data_path: OnceLock::new() })
     }
 
     /// Has pods connected by plugins of others, whose configuration is made from that of ours.
@@ -69,6 +71,7 @@ impl Windows {
         let name = &node.spec.name;
         let switch = strings(&["--socket", &path(SWITCH), "--namespace-dir", &path("namespaces"), "--connections", CONNECTIONS]);
         node.run(Program::role(name, "vswitchd", &switch)).await?;
+        self.ask_data_path().await;
         node.run(Program::role(name, "hnsd", &self.hnsd_arguments(&node.spec))).await?;
         self.make_network(node).await?;
         if !self.spec.mode.has_load_balancers() {
@@ -79,6 +82,21 @@ impl Windows {
             _ => Vec::new(),
         };
         node.run_kube_proxy(self.kube_proxy(node, &source_vips), &source_vips).await
+    }
+
+    /// How the switch moves packets: `bpf` or `tap`.
+    pub(super) fn data_path(&self) -> String {
+        self.data_path.get().cloned().unwrap_or_default()
+    }
+
+    async fn ask_data_path(&self) {
+        let socket = self.directory.join(SWITCH);
+        let ask = move || Client::new(Address::Unix(socket)).request("GET", "/data-path", "");
+        if let Ok(Ok(report)) = tokio::task::spawn_blocking(ask).await
+            && let Some(path) = report["DataPath"].as_str()
+        {
+            _ = self.data_path.set(path.to_owned());
+        }
     }
 
     fn hnsd_arguments(&self, spec: &NodeSpec) -> Vec<String> {

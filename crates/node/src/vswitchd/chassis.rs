@@ -23,6 +23,7 @@ use super::Options;
 use super::adapter::Adapter;
 use super::api::{ApplyRequest, HeldObject, OrderMessage};
 use super::closer::Closer;
+use super::data_path::DataPathReport;
 use super::error::Error;
 use super::offload::KernelOffload;
 use super::resolver::Event;
@@ -39,6 +40,7 @@ pub(super) struct Chassis {
     pub(super) workers: Workers,
     /// The kernel's table of flows, if there is one.
     kernel: Option<Arc<KernelOffload>>,
+    pub(super) data_path: DataPathReport,
     closer: Closer,
     limits: Vec<Limit>,
     defects: Vec<Defect>,
@@ -71,8 +73,15 @@ fn read<T: hcn::Field>(document: serde_json::Value) -> hcn::error::Result<T> {
 }
 
 impl Chassis {
-    pub(super) fn new(options: Options, switch: Arc<Switch>, workers: Workers, kernel: Option<Arc<KernelOffload>>) -> Self {
+    pub(super) fn new(
+        options: Options,
+        switch: Arc<Switch>,
+        workers: Workers,
+        kernel: Option<Arc<KernelOffload>>,
+        data_path: DataPathReport,
+    ) -> Self {
         Self {
+            data_path,
             options,
             switch,
             workers,

@@ -41,6 +41,7 @@ fn router(chassis: Shared) -> Router {
     Router::new()
         .route("/healthz", get(async || "ok\n"))
         .route("/instance", get(instance))
+        .route("/data-path", get(data_path))
         .route("/inventory", get(inventory))
         .route("/apply", post(apply))
         .route("/ports", get(ports))
@@ -74,6 +75,11 @@ fn success(value: &impl serde::Serialize) -> Response {
 /// Which vswitchd this is: another one has another number, and none of what this one was told.
 async fn instance(State(chassis): State<Shared>) -> Response {
     success(&chassis::lock(&chassis).instance())
+}
+
+/// How packets are moved.
+async fn data_path(State(chassis): State<Shared>) -> Response {
+    success(&chassis::lock(&chassis).data_path)
 }
 
 async fn inventory(State(chassis): State<Shared>) -> Response {

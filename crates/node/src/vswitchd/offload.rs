@@ -273,10 +273,9 @@ impl Offload for KernelOffload {
         }
     }
 
-    fn remove(&self, key: &OffloadKey) {
-        if let Some(key) = self.key(key) {
-            self.flows.remove(&key);
-        }
+    fn remove(&self, key: &OffloadKey) -> Counted {
+        let flow = self.key(key).and_then(|key| self.flows.take(&key));
+        flow.map_or(Counted::default(), |flow| self.counted_in(&flow))
     }
 
     fn counted(&self, key: &OffloadKey) -> Counted {

@@ -92,7 +92,7 @@ fn thread(name: &str, task: Box<dyn FnOnce() + Send>) -> Result<JoinHandle<()>, 
 }
 
 /// How long connections may wait that the kernel has opened: taken up together, they cost less.
-const TOGETHER: Duration = Duration::from_millis(2);
+const TOGETHER: Duration = Duration::from_millis(10);
 
 /// Takes up connections that the kernel has opened, if it may.
 fn opener(shared: &Shared, stop: &Arc<AtomicBool>) -> Result<Option<JoinHandle<()>>, Error> {

@@ -90,6 +90,8 @@ pub(crate) struct Connection {
     /// Whether answers have come past the port it went to: that of a node, which sent its packets on as they left.
     pub(crate) answered_past: bool,
     pub(crate) made: Instant,
+    /// When it was last asked what its packets have left.
+    pub(crate) collected_at: Instant,
 }
 
 impl Side {
@@ -361,6 +363,7 @@ mod tests {
             generations: [0; 2],
             answered_past: false,
             made: Instant(0),
+            collected_at: Instant(0),
         }
     }
 

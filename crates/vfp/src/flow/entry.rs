@@ -78,6 +78,11 @@ pub(crate) const fn to_of(word: u64) -> PortId {
     PortId((word >> 32) as u32)
 }
 
+/// The word with another say about whether packets are forwarded elsewhere too.
+pub(crate) const fn with_offloaded(word: u64, offloaded: bool) -> u64 {
+    if offloaded { word | OFFLOADED } else { word & !OFFLOADED }
+}
+
 /// The connection that packets belong to.
 pub(crate) const fn owner_of(word: u64) -> ConnectionId {
     word as ConnectionId

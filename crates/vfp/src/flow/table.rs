@@ -188,6 +188,14 @@ impl Table {
         self.set_tag(id, tag(entry.key.hash(self.seed)));
     }
 
+    /// Says whether the flow of a slot is forwarded elsewhere too. Only one thread may write at a time.
+    pub(crate) fn set_offloaded(&self, id: SlotId, offloaded: bool) {
+        self.change(id, |slot| {
+            let word = slot[entry::TO].load(Ordering::Relaxed);
+            slot[entry::TO].store(entry::with_offloaded(word, offloaded), Ordering::Relaxed);
+        });
+    }
+
     /// Empties a slot. Only one thread may write at a time.
     pub(crate) fn erase(&self, id: SlotId) {
         self.set_tag(id, 0);

@@ -126,6 +126,18 @@ impl Core {
         self.counters.unified += flows.collect(&mut connection.forward) + flows.collect(&mut connection.reply);
     }
 
+    /// Whether a connection is over, by all that is known: what forwards it elsewhere is asked to stop first, and goes on if it has moved on
+    /// in the meantime. Who is asked only could let it begin again before it is forgotten here.
+    pub(crate) fn is_over(&mut self, id: ConnectionId, flows: &Flows, judge: impl Fn(&Self, &Connection) -> bool) -> bool {
+        let Some(connection) = self.connections.get_mut(id) else { return false };
+        self.counters.unified += flows.reclaim(&mut connection.forward) + flows.reclaim(&mut connection.reply);
+        let is_over = self.connections.get(id).is_some_and(|connection| judge(self, connection));
+        if !is_over && let Some(connection) = self.connections.get(id) {
+            [&connection.forward, &connection.reply].into_iter().for_each(|side| flows.release(side));
+        }
+        is_over
+    }
+
     /// Whether a connection has been idle for as long as it may.
     pub(crate) fn is_expired(&self, connection: &Connection, now: Instant) -> bool {
         let carrier = self.carrier(connection).and_then(|id| self.connections.get(id));

@@ -133,13 +133,18 @@ impl Switch {
                 let (choice, is_particular) = (found.facts.choice, found.facts.is_particular);
                 let decided = self.remember(core, id, packet, found)?;
                 self.foresee(core, id, packet, &decided, None);
-                if !is_particular {
-                    self.allow_opening(core, id, packet, choice);
+                if !is_particular && (opens(packet.headers) || packet.headers.id.protocol == protocol::UDP) {
+                    self.allow_opening(core, id, choice);
                 }
                 return Ok(decided);
             }
         };
-        self.remember(core, id, packet, found)
+        let is_answer = found.way == Way::Reply;
+        let decided = self.remember(core, id, packet, found)?;
+        if is_answer {
+            self.correct_opening(core, id);
+        }
+        Ok(decided)
     }
 
     /// Walks, as a reply, as a later packet, or as a first one.
@@ -330,6 +335,7 @@ impl Switch {
             generations: ports.map(|port| self.generation(port)),
             answered_past: false,
             made: packet.now,
+            collected_at: packet.now,
         }))
     }
 
@@ -358,7 +364,8 @@ impl Switch {
             let Some(id) = core.connections.next_owned(packet.port) else { break };
             // Whether it is over may be known to the fast path alone.
             core.collect_all(id, &self.flows);
-            if core.connections.get(id).is_some_and(|connection| core.is_expendable(connection, packet.now)) {
+            let judge = |core: &Core, connection: &Connection| core.is_expendable(connection, packet.now);
+            if core.connections.get(id).is_some_and(|connection| judge(core, connection)) && core.is_over(id, &self.flows, judge) {
                 core.counters.connections_evicted += 1;
                 core.end(id, &self.flows);
                 return Ok(());

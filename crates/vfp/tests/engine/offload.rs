@@ -27,9 +27,9 @@ impl Offload for Elsewhere {
         has_room
     }
 
-    fn remove(&self, key: &[u64; 8]) {
+    fn remove(&self, key: &[u64; 8]) -> Counted {
         assert!(self.flows.lock().expect("flows").remove(key).is_some(), "nobody is told to forget what it does not have");
-        self.counted.lock().expect("counts").remove(key);
+        self.counted.lock().expect("counts").remove(key).unwrap_or_default()
     }
 
     fn counted(&self, key: &[u64; 8]) -> Counted {

@@ -55,14 +55,14 @@ pub(super) fn status(output: &Output, home: &Home) -> Result<(), Failure> {
 }
 
 fn nodes(status: &Status) -> Table {
-    let mut table = Table::new(vec!["NODE", "OS", "BUILD", "NETWORK", "ADDRESSES", "POD SUBNETS", "HEALTH"]);
+    let mut table = Table::new(vec!["NODE", "OS", "BUILD", "NETWORK", "DATA PATH", "ADDRESSES", "POD SUBNETS", "HEALTH"]);
     for node in &status.nodes {
-        let row = [&node.name, &node.os, &node.build, &node.network, &list_of(&node.addresses), &node.subnets.join(" ")];
+        let row = [&node.name, &node.os, &node.build, &node.network, &node.data_path, &list_of(&node.addresses), &node.subnets.join(" ")];
         let mut cells: Vec<Cell> = row.map(|text| text.as_str().into()).to_vec();
         cells.push(health(node));
         table.row(cells);
     }
-    let outside: [&str; 4] = ["outside", "", "", ""];
+    let outside: [&str; 5] = ["outside", "", "", "", ""];
     let mut cells: Vec<Cell> = outside.map(Cell::from).to_vec();
     cells.extend([list_of(&status.outside).into(), "".into(), "".into()]);
     table.row(cells);

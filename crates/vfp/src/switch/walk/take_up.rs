@@ -1,11 +1,10 @@
 //! Connections that were opened elsewhere: how they may be, and how they become ours.
 
 use wire::FlowId;
-use wire::number::protocol;
 
-use super::facts::Choice;
-use super::{Packet, opens};
-use crate::flow::connection::{ConnectionId, Way};
+use super::Packet;
+use super::facts::{Choice, Facts};
+use crate::flow::connection::{Connection, ConnectionId, Way};
 use crate::flow::key::FlowKey;
 use crate::offload::{OffloadFlow, OffloadKey, OffloadOpened, OffloadOpening};
 use crate::port::PortId;
@@ -29,8 +28,9 @@ impl Switch {
         offload.each_opened(&mut |opened| {
             if !self.take_up_one(core, now, opened) {
                 // Policy does not want it any more, or its port has no share left: it may ask again here.
-                offload.remove(&opened.key);
-                opened.reply_key.iter().for_each(|key| offload.remove(key));
+                for key in [Some(opened.key), opened.reply_key].into_iter().flatten() {
+                    offload.remove(&key);
+                }
             }
         });
     }
@@ -77,19 +77,36 @@ impl Switch {
     }
 
     /// Lets connections be opened elsewhere that differ from this one in nothing but the port they come from.
-    pub(super) fn allow_opening(&self, core: &Core, id: ConnectionId, first: &Packet<'_>, choice: Option<Choice>) {
+    pub(super) fn allow_opening(&self, core: &Core, id: ConnectionId, choice: Option<Choice>) {
         let Some(offload) = &self.flows.offload else { return };
-        let opens = opens(first.headers) || first.headers.id.protocol == protocol::UDP;
-        let is_as_asked = choice.is_none_or(|choice| choice.asked == first.headers.id);
-        let Some(connection) = core.connections.get(id).filter(|connection| opens && is_as_asked && connection.memory.lease.is_none())
-        else {
-            return;
+        let is_plain = |connection: &&Connection| {
+            let asked = connection.forward.scope.id;
+            connection.memory.lease.is_none() && choice.is_none_or(|choice| choice.asked == asked)
         };
+        let Some(connection) = core.connections.get(id).filter(is_plain) else { return };
         let flow = |slot: Option<u32>| slot.map(|slot| self.flows.get(slot)).filter(|entry| entry.offloaded && entry.past.is_none());
         let (Some(forward), Some(reply)) = (flow(connection.forward.slot), flow(connection.reply.slot)) else { return };
-        let kept = forward.transposition.source_port == first.headers.id.source_port;
+        let kept = forward.transposition.source_port == connection.forward.scope.id.source_port;
         if let (true, Some(forward), Some(reply)) = (kept, OffloadFlow::of(&forward), OffloadFlow::of(&reply)) {
             offload.put_opening(&OffloadOpening { forward, reply, choice: choice.map(|choice| choice.of) });
+        }
+    }
+
+    /// The first answer of a connection has come here, so that it looks otherwise than was foreseen: it goes to a router, say, and not to whose
+    /// frame brought the question. From now on the answers to such connections are known.
+    pub(super) fn correct_opening(&self, core: &mut Core, id: ConnectionId) {
+        let is_first = |connection: &&Connection| connection.reply.seen.packets == 1 && connection.memory.lease.is_none();
+        if self.flows.offload.is_none() {
+            return;
+        }
+        let Some(connection) = core.connections.get(id).filter(is_first) else { return };
+        let (origin, memory) = (connection.forward.scope.port, connection.memory);
+        let Ok(mut facts) = Facts::again(id, connection).entering(core, origin) else { return };
+        let egress = core.journey(origin, &mut facts, Way::Forward);
+        if facts.memory != memory {
+            core.give_back(&facts);
+        } else if egress.is_ok() && !facts.is_particular {
+            self.allow_opening(core, id, facts.choice);
         }
     }
 }
