@@ -317,27 +317,4 @@ impl Offload for KernelOffload {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_kernels_moments_are_those_of_the_switch() {
-        let beginning = Beginning { kernel: 5_000_000_000, switch: 1_000_000 };
-        assert_eq!(beginning.moment(5_000_000_000), Instant(1_000_000));
-        assert_eq!(beginning.moment(5_000_250_000), Instant(1_000_250));
-        // Before both began there is nothing.
-        assert_eq!(beginning.moment(0), Instant(0));
-    }
-
-    #[test]
-    fn the_longest_prefix_says_who_is_next() {
-        let prefix = |text: &str| text.parse::<IpNet>().expect("a prefix");
-        let gateway: IpAddr = "192.168.0.254".parse().expect("an address");
-        let routes = vec![(prefix("0.0.0.0/0"), Some(gateway)), (prefix("192.168.0.0/24"), None)];
-        let ends = Ends { routes: HashMap::from([(3, routes)]), ..Ends::default() };
-        let ip = |text: &str| Ip::from(text.parse::<IpAddr>().expect("an address"));
-        assert_eq!(ends.next_hop(3, ip("192.168.0.9")), Some(ip("192.168.0.9")));
-        assert_eq!(ends.next_hop(3, ip("10.0.0.1")), Some(ip("192.168.0.254")));
-        assert_eq!(ends.next_hop(4, ip("10.0.0.1")), None);
-    }
-}
+mod tests;

@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use vfp::{Counted, Instant, Offload, OffloadFlow, PART_MACS, PortId, TcpState, Tier};
+use vfp::{
+    Action, Backend, Backends, Conditions, Counted, DropReason, GroupSpec, Instant, LayerSpec, Offload, OffloadFlow, OffloadOpened,
+    OffloadOpening, PART_MACS, PortId, RuleSpec, Service, TcpState, Tier,
+};
+use wire::FlowId;
 use wire::number::tcp_flag::{ACK, FIN, SYN};
 
 use super::bench::{Bench, mac, tcp, udp};
@@ -156,4 +160,181 @@ fn one_that_is_displaced_leaves_it_too() {
     assert!(bench.switch.counters().flows_displaced > 0 || bench.switch.counters().connections_evicted > 0);
     let known = bench.switch.flows().iter().filter(|flow| flow.offloaded).count();
     assert_eq!(elsewhere.len(), known, "both tables have the same");
+}
+
+/// A table that knows openings, and has opened some connections.
+#[derive(Debug, Default)]
+struct Opening {
+    flows: Mutex<BTreeMap<[u64; 8], OffloadFlow>>,
+    openings: Mutex<Vec<OffloadOpening>>,
+    opened: Mutex<Vec<OffloadOpened>>,
+    counted: Mutex<BTreeMap<[u64; 8], Counted>>,
+}
+
+impl Offload for Opening {
+    fn put(&self, flow: &OffloadFlow) -> bool {
+        self.flows.lock().expect("flows").insert(flow.key, *flow);
+        true
+    }
+
+    fn remove(&self, key: &[u64; 8]) -> Counted {
+        self.flows.lock().expect("flows").remove(key);
+        self.counted.lock().expect("counts").remove(key).unwrap_or_default()
+    }
+
+    fn counted(&self, key: &[u64; 8]) -> Counted {
+        self.counted.lock().expect("counts").get(key).copied().unwrap_or_default()
+    }
+
+    fn set_generation(&self, _: PortId, _: u32) {}
+
+    fn put_opening(&self, opening: &OffloadOpening) {
+        self.openings.lock().expect("openings").push(*opening);
+    }
+
+    fn each_opened(&self, tell: &mut dyn FnMut(&OffloadOpened)) {
+        let opened = std::mem::take(&mut *self.opened.lock().expect("opened"));
+        opened.iter().for_each(tell);
+    }
+}
+
+impl Opening {
+    /// Opens a connection from another port, as an opening says.
+    fn open(&self, opening: &OffloadOpening, source_port: u16) -> OffloadOpened {
+        let with = |flow: &OffloadFlow, shift: u32| {
+            let mut flow = *flow;
+            flow.key[5] = flow.key[5] & !(0xffff << shift) | u64::from(source_port) << shift;
+            flow
+        };
+        let (forward, reply) = (with(&opening.forward, 48), with(&opening.reply, 32));
+        let mut flows = self.flows.lock().expect("flows");
+        flows.insert(forward.key, forward);
+        flows.insert(reply.key, reply);
+        let opened = OffloadOpened {
+            key: forward.key,
+            reply_key: Some(reply.key),
+            encapsulation: None,
+            generations: Some([forward.generations[0], forward.generations[1]]),
+            translated: None,
+            counted: [Counted::default(); 2],
+        };
+        self.opened.lock().expect("opened").push(opened);
+        opened
+    }
+}
+
+fn opening_pair() -> (Bench, PortId, PortId, Arc<Opening>) {
+    let (Bench { switch, out, now }, a, b) = Bench::pair(Vec::new());
+    let table = Arc::new(Opening::default());
+    (Bench { switch: switch.with_offload(table.clone()), out, now }, a, b, table)
+}
+
+#[test]
+fn a_connection_that_was_opened_elsewhere_becomes_ours() {
+    let (mut bench, a, b, table) = opening_pair();
+    bench.pass(a, &tcp((1, 2), ("10.0.0.1", 1000), ("10.0.0.2", 80), SYN));
+    let opening = *table.openings.lock().expect("openings").last().expect("an opening");
+    assert!(opening.choice.is_none() && !opening.forward.reply && opening.reply.reply);
+    let opened = table.open(&opening, 1001);
+    bench.switch.take_up(bench.now);
+    let views = bench.switch.flows();
+    assert_eq!(views.iter().filter(|flow| flow.id.source_port == 1001 && flow.offloaded).count(), 1);
+    assert_eq!(views.iter().filter(|flow| flow.id.destination_port == 1001 && flow.offloaded).count(), 1);
+    // Its answers are answers, and pass what would not let them begin.
+    let verdict = bench.send(b, &tcp((2, 1), ("10.0.0.2", 80), ("10.0.0.1", 1001), SYN | ACK));
+    assert!(verdict.drop_reason().is_none());
+    // What it has counted elsewhere is counted.
+    let counted = Counted { packets: 5, bytes: 500, at: bench.now, tcp_flags: SYN | ACK };
+    table.counted.lock().expect("counts").insert(opened.key, counted);
+    let packets = bench.switch.flows().iter().find(|flow| flow.id.source_port == 1001).expect("the flow").packets;
+    assert_eq!(packets, 5);
+}
+
+#[test]
+fn a_packet_finds_a_connection_that_nobody_has_told_of_yet() {
+    let (mut bench, a, _, table) = opening_pair();
+    bench.pass(a, &udp((1, 2), ("10.0.0.1", 1000), ("10.0.0.2", 53), &[]));
+    let opening = *table.openings.lock().expect("openings").last().expect("an opening");
+    table.open(&opening, 1001);
+    bench.pass(a, &udp((1, 2), ("10.0.0.1", 1001), ("10.0.0.2", 53), &[]));
+    assert_eq!(bench.switch.connection_usage().0, 2, "it is not made twice");
+}
+
+#[test]
+fn policy_that_has_changed_since_is_asked_again() {
+    let (mut bench, a, _, table) = opening_pair();
+    bench.pass(a, &tcp((1, 2), ("10.0.0.1", 1000), ("10.0.0.2", 80), SYN));
+    let opening = *table.openings.lock().expect("openings").last().expect("an opening");
+    let opened = table.open(&opening, 1001);
+    let block = RuleSpec::new("all", 10, Conditions::any(), Action::Block(DropReason::AclBlock));
+    let group = GroupSpec { name: "all".into(), rules: vec![block] };
+    bench.refilter(a, vec![LayerSpec { name: "acl".into(), stateful: true, outward: vec![group], ..LayerSpec::default() }]);
+    bench.switch.take_up(bench.now);
+    assert!(!table.flows.lock().expect("flows").contains_key(&opened.key), "it is not forwarded any more");
+    assert!(bench.switch.flows().iter().all(|flow| flow.id.source_port != 1001));
+}
+
+#[test]
+fn rules_about_source_ports_keep_connections_here() {
+    let from = Conditions { source_ports: vec![2000..=3000], ..Conditions::any() };
+    let rule = RuleSpec::new("from", 10, from, Action::Block(DropReason::AclBlock));
+    let group = GroupSpec { name: "all".into(), rules: vec![rule] };
+    let (mut bench, a, _, table) = opening_pair();
+    bench.refilter(a, vec![LayerSpec { name: "acl".into(), stateful: true, outward: vec![group], ..LayerSpec::default() }]);
+    bench.pass(a, &tcp((1, 2), ("10.0.0.1", 1000), ("10.0.0.2", 80), SYN));
+    assert!(table.openings.lock().expect("openings").is_empty());
+}
+
+#[test]
+fn a_connection_that_begins_again_elsewhere_is_not_ended_here() {
+    let (mut bench, a, b, table) = opening_pair();
+    bench.pass(a, &tcp((1, 2), ("10.0.0.1", 1000), ("10.0.0.2", 80), SYN));
+    bench.pass(b, &tcp((2, 1), ("10.0.0.2", 80), ("10.0.0.1", 1000), SYN | ACK));
+    let key = table.flows.lock().expect("flows").values().find(|flow| !flow.reply).expect("the flow").key;
+    let count = |at: Instant, tcp_flags: u8| {
+        let counted = Counted { packets: 4, bytes: 400, at, tcp_flags };
+        table.counted.lock().expect("counts").insert(key, counted);
+    };
+    count(bench.now, SYN | ACK | FIN);
+    // Long after it was closed, but not after it began again.
+    let late = Instant(bench.now.0 + 3_600_000_000);
+    count(late, SYN | ACK);
+    while !bench.switch.sweep(late, 1024) {}
+    assert_eq!(bench.switch.connection_usage().0, 1);
+    assert!(table.flows.lock().expect("flows").contains_key(&key), "it is forwarded elsewhere as before");
+    assert_eq!(bench.switch.flows()[0].tcp, Some(TcpState::Open));
+}
+
+#[test]
+fn what_stands_elsewhere_is_adopted_with_its_translation() {
+    let address = |last: u8| format!("10.0.0.{last}");
+    let backends: Vec<Backend> = (2..6).map(|last| Backend { address: super::bench::ip(&address(last)), port: 8080 }).collect();
+    let service = Service { backends: Backends::new(backends.clone()), ..Service::default() };
+    let front = Conditions { destination_ports: vec![80..=80], ..Conditions::to(super::bench::ip("10.0.0.200")) };
+    let rule = RuleSpec::new("front", 10, front, Action::Redirect(Arc::new(service)));
+    let group = GroupSpec { name: "services".into(), rules: vec![rule] };
+    let layers = vec![LayerSpec { name: "service".into(), stateful: true, outward: vec![group], ..LayerSpec::default() }];
+    for backend in &backends {
+        let (mut bench, a, b, table) = opening_pair();
+        bench.refilter(a, layers.clone());
+        (3..6).for_each(|last| bench.deliver(bench.first_domain(), &address(last), b, 2));
+        // What a first packet is found by, and what it had become before.
+        bench.pass(a, &tcp((1, 2), ("10.0.0.1", 900), ("10.0.0.200", 80), SYN));
+        let mut key = table.flows.lock().expect("flows").values().find(|flow| !flow.reply).expect("the flow").key;
+        key[5] = key[5] & !(0xffff << 48) | 1000 << 48;
+        let before = FlowId {
+            source: super::bench::ip("10.0.0.1"),
+            destination: backend.address,
+            source_port: 1000,
+            destination_port: backend.port,
+            protocol: 6,
+        };
+        let counted = Counted { packets: 9, bytes: 900, at: bench.now, tcp_flags: SYN | ACK };
+        let opened =
+            OffloadOpened { key, reply_key: None, encapsulation: None, generations: None, translated: Some(before), counted: [counted; 2] };
+        assert!(bench.switch.adopt(bench.now, &opened));
+        let views = bench.switch.flows();
+        let flow = views.iter().find(|flow| flow.id.source_port == 1000).expect("the flow");
+        assert_eq!((flow.translated, flow.packets, flow.tcp), (before, 9, Some(TcpState::Open)));
+    }
 }
