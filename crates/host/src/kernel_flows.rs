@@ -222,7 +222,17 @@ impl KernelFlows {
 
     /// Takes a flow out of the table, as it was when it went: nothing is forwarded by it that is not counted in it.
     pub fn take(&self, key: &KernelKey) -> Option<KernelFlow> {
-        take::take(self.lock().flows_fd.as_fd(), key).ok()
+        let inner = &mut *self.lock();
+        match take::take(inner.flows_fd.as_fd(), key) {
+            Ok(flow) => Some(flow),
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => None,
+            // An older kernel knows two steps only, between which a packet may pass uncounted.
+            Err(_) => {
+                let flow = inner.flows.get(key, 0).ok();
+                _ = inner.flows.remove(key);
+                flow
+            }
+        }
     }
 
     /// A flow of the table.

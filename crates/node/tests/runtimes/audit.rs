@@ -42,6 +42,7 @@ impl<'a> Audit<'a> {
 
     /// Exactly these pods are attached, now.
     pub(crate) fn expect(&self, pods: &[Pod<'_>], live: &Live<'_>) {
+        nothing_goes(self.node);
         let findings = self.findings(pods, live);
         assert!(findings.is_empty(), "{}", findings.join("\n"));
     }
@@ -87,7 +88,8 @@ impl<'a> Audit<'a> {
         let mut expected = self.ports.clone();
         expected.extend(pods.iter().filter(|pod| live.contains_key(pod.id.as_str())).map(Pod::endpoint));
         let mut findings: Vec<String> = differ("ports", &ports(self.node), &expected).into_iter().collect();
-        findings.extend(differ("links of the node", &links(self.node), &self.links));
+        let with_ends = self.links.iter().cloned().chain(ends(self.node)).collect();
+        findings.extend(differ("links of the node", &links(self.node), &with_ends));
         for pod in pods {
             let result = live.get(pod.id.as_str());
             let expected = ["lo"].into_iter().chain(result.map(|_| "eth0")).map(str::to_owned).collect();
@@ -134,6 +136,21 @@ impl<'a> Audit<'a> {
         findings.extend(names(&self.node.file("state")).into_iter().filter(temporary).map(|name| format!("{name} is left in the state")));
         findings
     }
+}
+
+/// Waits until the links of pods that went are gone: the kernel takes its time.
+pub(crate) fn nothing_goes(node: &Node) {
+    eventually("no link is about to go", || !links(node).iter().any(|name| name.starts_with("gone")));
+}
+
+/// The switch's ends of NICs, and what is beside them, where known flows go by the kernel.
+fn ends(node: &Node) -> BTreeSet<String> {
+    if node.look("/data-path")["DataPath"] != "bpf" {
+        return BTreeSet::new();
+    }
+    let endpoints: Vec<Endpoint> = node.client.objects(&[]).expect("the endpoints");
+    let attached = endpoints.iter().filter(|endpoint| !endpoint.namespace.is_nil());
+    attached.flat_map(|endpoint| ["v", "t"].map(|prefix| format!("{prefix}{}", &endpoint.id.simple().to_string()[..12]))).collect()
 }
 
 /// The names of the links in a place.

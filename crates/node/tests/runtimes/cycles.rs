@@ -83,6 +83,7 @@ struct Figures {
 
 impl Figures {
     fn of(node: &Node) -> Self {
+        crate::audit::nothing_goes(node);
         let process = |daemon: &Option<crate::harness::node::Daemon>| Process::of(daemon.as_ref().expect("it runs").id());
         Self {
             hnsd: process(&node.hnsd),
