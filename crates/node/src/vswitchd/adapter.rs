@@ -212,8 +212,8 @@ impl Adapter {
         let at: Vec<(IpAddr, u16)> = self.tunnels.keys().copied().collect();
         self.takeover.set_overlay(&at)?;
         if let Some(uplink) = &self.kernel {
-            let by_socket = self.tunnels.iter().filter(|(_, tunnel)| tunnel.device().is_none());
-            by_socket.map(|((address, port), _)| uplink.kernel().table().leave_out(*address, *port)).collect::<Result<(), _>>()?;
+            let mut by_socket = self.tunnels.iter().filter(|(_, tunnel)| tunnel.device().is_none());
+            by_socket.try_for_each(|((address, port), _)| uplink.kernel().table().leave_out(*address, *port))?;
         }
         let datagrams = at.iter().map(|(address, port)| SocketAddr::new(*address, *port)).collect();
         self.socket.leave_out(&LeftOut { datagrams, sources: Vec::new() }).map_err(|error| Error::io("filter the uplink", error))
