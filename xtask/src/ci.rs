@@ -112,10 +112,11 @@ fn chaos() -> Result<(), String> {
     })
 }
 
-/// The tests with packets once more, by the data path that `test` did not take: as root that is the kernel's.
+/// The tests of modes, Services and policies once more, by the data path that `test` did not take: as root that is the kernel's.
 fn by_tap() -> Result<(), String> {
     let mut command = shell::cargo();
-    command.args(["test", "--package", "node", "--test", "modes", "--test", "flannel", "--test", "runtimes"]);
+    command.args(["test", "--package", "node", "--test", "modes", "--", "l2bridge", "l2tunnel", "overlay", "nat", "transparent"]);
+    command.args(["services", "policies", "acl", "dsr", "restart", "hostile", "linux"]);
     shell::run(command.env("TRANSOM_DATA_PATH", "tap"))
 }
 
