@@ -168,22 +168,37 @@ impl Stage<'_> {
     /// Calls a plugin as a runtime does. What goes in and what comes out stays in files, for people and because what Wine leaves
     /// in the background would keep a pipe open.
     fn call(&self, subject: Subject, step: &str, verb: Verb, config: &Value, arguments: &str) -> Result<(Option<i32>, String), String> {
-        let file = |what: &str| self.directory.join(format!("{step}.{what}"));
         let mut config = config.clone();
         if verb == Verb::Add {
             // Only the first plugin of a list is played.
             config.as_object_mut().map(|config| config.remove("prevResult"));
         }
-        write(&file("in"), &format!("{config:#}"))?;
-        let open = File::open(file("in")).map_err(|error| format!("cannot read what was written: {error}"))?;
+        write(&self.file(step, "in"), &format!("{config:#}"))?;
         let plugin = config["type"].as_str().unwrap_or_default();
         let mut command = self.command(subject, plugin);
         command.env("CNI_COMMAND", verb.name()).env("CNI_CONTAINERID", CONTAINER).env("CNI_IFNAME", "eth0");
         command.env("CNI_NETNS", &self.netns).env("CNI_ARGS", arguments).current_dir(&self.directory);
-        command.stdin(open).stdout(create(&file("out"))?).stderr(create(&file("err"))?);
-        let status = limited::wait(&mut command, SHORT)?;
-        let output = fs::read_to_string(file("out")).map_err(|error| format!("cannot read what {plugin} printed: {error}"))?;
-        Ok((status.code(), output))
+        let called = self.call_once(&mut command, step)?;
+        // A plugin says why it fails. Where not a word was said it is Wine that did not start it.
+        if subject != Subject::Linux && called.is_silent_failure() {
+            println!("{plugin} of {} failed at {step} without a word; once more", subject.name());
+            return self.call_once(&mut command, step).map(|called| (called.exit, called.output));
+        }
+        Ok((called.exit, called.output))
+    }
+
+    fn call_once(&self, command: &mut Command, step: &str) -> Result<Called, String> {
+        let open = File::open(self.file(step, "in")).map_err(|error| format!("cannot read what was written: {error}"))?;
+        command.stdin(open).stdout(create(&self.file(step, "out"))?).stderr(create(&self.file(step, "err"))?);
+        let exit = limited::wait(command, SHORT)?.code();
+        let cannot = |error| format!("cannot read what {step} printed: {error}");
+        let output = fs::read_to_string(self.file(step, "out")).map_err(cannot)?;
+        let errors = fs::read(self.file(step, "err")).map_err(cannot)?;
+        Ok(Called { exit, output, errors })
+    }
+
+    fn file(&self, step: &str, what: &str) -> PathBuf {
+        self.directory.join(format!("{step}.{what}"))
     }
 
     fn command(&self, subject: Subject, plugin: &str) -> Command {
@@ -200,6 +215,19 @@ impl Stage<'_> {
                 command
             }
         }
+    }
+}
+
+/// How a plugin ended and what it printed.
+struct Called {
+    exit: Option<i32>,
+    output: String,
+    errors: Vec<u8>,
+}
+
+impl Called {
+    fn is_silent_failure(&self) -> bool {
+        self.exit != Some(0) && self.output.is_empty() && self.errors.is_empty()
     }
 }
 
