@@ -559,12 +559,12 @@ impl Core {
         }
     }
 
-    /// A flow leaves the unified flow table; its connection stays.
+    /// A flow leaves the unified flow table, and with it the one elsewhere; its connection stays.
     fn displace(&mut self, id: ConnectionId, slot: u32, flows: &super::Flows) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         for side in [&mut connection.forward, &mut connection.reply] {
             if side.slot == Some(slot) {
-                self.counters.unified += flows.collect(side);
+                self.counters.unified += flows.reclaim(side) + flows.collect(side);
                 side.slot = None;
             }
         }

@@ -251,6 +251,21 @@ fn a_connection_that_was_opened_elsewhere_becomes_ours() {
 }
 
 #[test]
+fn those_that_were_opened_elsewhere_displace_others_there_too() {
+    let (mut bench, a, _, table) = opening_pair();
+    bench.pass(a, &tcp((1, 2), ("10.0.0.1", 1000), ("10.0.0.2", 80), SYN));
+    let opening = *table.openings.lock().expect("openings").last().expect("an opening");
+    // More than the table of 2048 flows holds. Whatever stayed elsewhere alone would be forwarded for ever.
+    for port in 1001..=3000 {
+        table.open(&opening, port);
+        bench.switch.take_up(bench.now);
+    }
+    assert!(bench.switch.counters().flows_displaced > 0, "{:?}", bench.switch.counters());
+    let known = bench.switch.flows().iter().filter(|flow| flow.offloaded).count();
+    assert_eq!(table.flows.lock().expect("flows").len(), known, "both tables have the same");
+}
+
+#[test]
 fn a_packet_finds_a_connection_that_nobody_has_told_of_yet() {
     let (mut bench, a, _, table) = opening_pair();
     bench.pass(a, &udp((1, 2), ("10.0.0.1", 1000), ("10.0.0.2", 53), &[]));
