@@ -250,14 +250,16 @@ impl KernelFlows {
         _ = self.lock().openings.remove(key);
     }
 
-    /// Tells of every connection that the kernel has opened since the last time.
-    pub fn each_opened(&self, mut tell: impl FnMut(&KernelOpened)) {
+    /// Tells of connections that the kernel has opened since the last time, but not of more than so many. Answers whether that were all.
+    pub fn each_opened(&self, most: usize, mut tell: impl FnMut(&KernelOpened)) -> bool {
         let ring = &mut *lock(&self.opened);
-        while let Some(event) = ring.next() {
+        for _ in 0..most {
+            let Some(event) = ring.next() else { return true };
             if let Some(opened) = KernelOpened::read(&event) {
                 tell(&opened);
             }
         }
+        false
     }
 
     /// What to wait on until the kernel has opened a connection.

@@ -146,8 +146,10 @@ pub trait Offload: Debug + Send + Sync {
     /// Takes an opening, if it knows openings.
     fn put_opening(&self, _opening: &OffloadOpening) {}
 
-    /// Tells of connections that were opened by openings, each once.
-    fn each_opened(&self, _tell: &mut dyn FnMut(&OffloadOpened)) {}
+    /// Tells of connections that were opened by openings, each once, but not of more than so many. Answers whether that were all.
+    fn each_opened(&self, _most: usize, _tell: &mut dyn FnMut(&OffloadOpened)) -> bool {
+        true
+    }
 
     /// What the packets of a flow become.
     fn translated(&self, _key: &OffloadKey) -> Option<FlowId> {

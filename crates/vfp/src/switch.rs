@@ -21,7 +21,7 @@ use wire::{Encapsulation, Fragment, Frame, Headers, Ip, Kind};
 use self::core::Core;
 use crate::counters::PortCells;
 use crate::domain::DomainId;
-use crate::flow::connection::Side;
+use crate::flow::connection::{ConnectionId, Side};
 use crate::flow::entry::Entry;
 use crate::flow::expiry::Timeouts;
 use crate::flow::table::{Seen, SlotId, Table};
@@ -168,6 +168,11 @@ impl Flows {
         // From here on the slot's own count goes on alone.
         side.collected = self.table.seen(slot);
         packets
+    }
+
+    /// Whether a flow of a connection is forwarded elsewhere.
+    fn is_offloaded(&self, side: &Side, of: ConnectionId) -> bool {
+        side.slot.is_some_and(|slot| self.table.owner(slot) == of && self.table.get(slot).offloaded)
     }
 
     /// Has a flow that was reclaimed forwarded elsewhere again.

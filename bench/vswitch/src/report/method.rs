@@ -12,7 +12,7 @@ pub(super) fn method(options: &Options) -> String {
          Congestion control is cubic. Streams are iperf3's; RTT is of one byte each way on a TCP connection, middle and mean; a connection\n\
          is opened, carries a byte each way and is closed, one after the other; of UDP, what arrives is counted, 64 bytes of payload each,\n\
          at a socket with room for 8 MB.\n\
-         Kernel: veth and bridge, between nodes also its VXLAN device. OVS: its userspace datapath on veths, on one node with userspace TSO,\n\
+         Kernel: veth and bridge, between nodes also its VXLAN device, for Services nftables with 10 s of memory for closed connections. OVS: its userspace datapath on veths, on one node with userspace TSO,\n\
          between nodes without, since its tunnels take no offloads. Wire-like: the wire between nodes carries frames of its MTU only\n\
          (GSO, TSO and segmentation of UDP and tunnels off), and both ends join them (GRO on). The switch itself is not pinned.\n\
          Floor and stretch are those of {path}.\n\

@@ -7,6 +7,9 @@ use std::process::{Command, Stdio};
 
 use super::service::{Frontend, OTHERS, other_frontend};
 
+/// How long a connection that is over is remembered, as by the switch.
+const CLOSED_SECONDS: u32 = 10;
+
 /// Loads the rules in a namespace: the frontends that lead to the server, and many others.
 pub(crate) fn load(namespace: &str, frontends: &[Frontend], server: &str) -> Result<(), String> {
     let rules = rules(frontends, server);
@@ -18,8 +21,19 @@ pub(crate) fn load(namespace: &str, frontends: &[Frontend], server: &str) -> Res
     drop(input);
     let output = child.wait_with_output().map_err(|error| error.to_string())?;
     match output.status.success() {
-        true => Ok(()),
+        true => forget_soon(namespace),
         false => Err(format!("nft refuses the rules: {}", String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default())),
+    }
+}
+
+/// Has connections that are over forgotten as soon as the switch forgets them. The default of 120 s would fill the kernel's table within a few
+/// rounds of short connections, and whatever has no place there is dropped.
+fn forget_soon(namespace: &str) -> Result<(), String> {
+    let set = format!("echo {CLOSED_SECONDS} > /proc/sys/net/netfilter/nf_conntrack_tcp_timeout_time_wait");
+    let status = Command::new("ip").args(["netns", "exec", namespace, "sh", "-c", &set]).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        _ => Err("conntrack cannot be told how long to remember connections that are over".to_owned()),
     }
 }
 

@@ -3,7 +3,7 @@
 mod adoption;
 mod entry;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,10 +26,35 @@ const OPENINGS: u32 = 16_384;
 pub(super) struct KernelOffload {
     flows: KernelFlows,
     ends: RwLock<Ends>,
-    openings: Mutex<VecDeque<KernelKey>>,
+    openings: Mutex<Openings>,
     beginning: Beginning,
     /// Whether the kernel could once not be told of a change of policy. It has forwarded nothing by itself since, and never will again.
     is_behind: AtomicBool,
+}
+
+/// The openings that are in the kernel, each once, and in the order they came.
+#[derive(Debug, Default)]
+struct Openings {
+    order: VecDeque<KernelKey>,
+    known: HashSet<KernelKey>,
+}
+
+impl Openings {
+    /// Notes one. Answers which has to make room for it.
+    fn note(&mut self, key: KernelKey, most: usize) -> Option<KernelKey> {
+        if !self.known.insert(key) {
+            return None;
+        }
+        self.order.push_back(key);
+        let oldest = if self.order.len() > most { self.order.pop_front() } else { None };
+        oldest.inspect(|oldest| _ = self.known.remove(oldest))
+    }
+
+    /// Forgets the last one: there was no room for it.
+    fn forget(&mut self, key: &KernelKey) {
+        self.known.remove(key);
+        self.order.retain(|other| other != key);
+    }
 }
 
 /// What is behind ports, and the other way round.
@@ -219,14 +244,12 @@ impl KernelOffload {
 
     fn put_one_opening(&self, key: KernelKey, opening: &host::kernel_flows::KernelOpening) {
         let openings = &mut *self.openings.lock().unwrap_or_else(PoisonError::into_inner);
-        if openings.len() >= OPENINGS as usize
-            && let Some(oldest) = openings.pop_front()
-        {
+        if let Some(oldest) = openings.note(key, OPENINGS as usize) {
             self.flows.remove_opening(&oldest);
         }
-        match self.flows.put_opening(&key, opening) {
-            Ok(()) => openings.push_back(key),
-            Err(error) => tracing::debug!(%error, "connections are opened by the engine"),
+        if let Err(error) = self.flows.put_opening(&key, opening) {
+            tracing::debug!(%error, "connections are opened by the engine");
+            openings.forget(&key);
         }
     }
 
@@ -302,12 +325,12 @@ impl Offload for KernelOffload {
         }
     }
 
-    fn each_opened(&self, tell: &mut dyn FnMut(&OffloadOpened)) {
-        self.flows.each_opened(|event| match self.opened(event) {
+    fn each_opened(&self, most: usize, tell: &mut dyn FnMut(&OffloadOpened)) -> bool {
+        self.flows.each_opened(most, |event| match self.opened(event) {
             Some(opened) => tell(&opened),
             // Its port is gone.
             None => [event.key, event.reply_key].iter().for_each(|key| self.flows.remove(key)),
-        });
+        })
     }
 
     fn translated(&self, key: &OffloadKey) -> Option<FlowId> {

@@ -3,6 +3,7 @@
 mod adoption;
 mod beyond;
 mod opening;
+mod reuse;
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;

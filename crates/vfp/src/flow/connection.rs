@@ -44,6 +44,16 @@ pub(crate) enum Way {
     Reply,
 }
 
+impl Way {
+    /// The opposite.
+    pub(crate) const fn other(self) -> Self {
+        match self {
+            Self::Forward => Self::Reply,
+            Self::Reply => Self::Forward,
+        }
+    }
+}
+
 /// What stateful layers decided at the first packet, to be decided the same way again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Memory {

@@ -3,6 +3,7 @@
 use wire::number::ether_type;
 use wire::{FlowId, Fragment, Headers, Ip, Kind, MacAddress};
 
+use super::connection::Scope;
 use crate::port::PortId;
 
 /// Stands for a packet without a tag.
@@ -30,6 +31,11 @@ impl FlowKey {
             mac(headers.destination_mac.0),
             mac(headers.source_mac.0),
         ])
+    }
+
+    /// Where its packets come from, and whose they are.
+    pub(crate) fn scope(&self) -> Scope {
+        Scope { port: PortId((self.0[0] >> 32) as u32), vni: self.0[0] as u32, id: self.headers().id }
     }
 
     /// The headers of a whole packet of TCP or UDP without a tag that this would be the key of.

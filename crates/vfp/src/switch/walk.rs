@@ -388,6 +388,10 @@ impl Switch {
         // What the slot has counted belongs to the rules it was counted under.
         core.counters.unified += self.flows.collect(side);
         side.rules = facts.rules;
+        // Each side begins with SYN, and what a connection of the same name did before does not count any more.
+        if packet.headers.tcp_flags & tcp_flag::SYN != 0 {
+            side.seen.tcp_flags = 0;
+        }
         side.add(1, packet.bytes as u64, packet.now, packet.headers.tcp_flags);
         if is_cached(packet.headers) {
             self.cache(core, id, packet, &decided, way, None);
@@ -431,6 +435,7 @@ impl Switch {
             {
                 self.flows.erase(old);
             }
+            self.flows.release(connection.side(way.other()));
         }
     }
 }
@@ -559,12 +564,14 @@ impl Core {
         }
     }
 
-    /// A flow leaves the unified flow table, and with it the one elsewhere; its connection stays.
+    /// A flow leaves the unified flow table; its connection stays. Elsewhere both directions go, so that a connection may be opened there again
+    /// under the same name: the other one comes back with the next packet that is seen here.
     fn displace(&mut self, id: ConnectionId, slot: u32, flows: &super::Flows) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         for side in [&mut connection.forward, &mut connection.reply] {
+            self.counters.unified += flows.reclaim(side);
             if side.slot == Some(slot) {
-                self.counters.unified += flows.reclaim(side) + flows.collect(side);
+                self.counters.unified += flows.collect(side);
                 side.slot = None;
             }
         }

@@ -192,9 +192,11 @@ impl Offload for Opening {
         self.openings.lock().expect("openings").push(*opening);
     }
 
-    fn each_opened(&self, tell: &mut dyn FnMut(&OffloadOpened)) {
-        let opened = std::mem::take(&mut *self.opened.lock().expect("opened"));
-        opened.iter().for_each(tell);
+    fn each_opened(&self, most: usize, tell: &mut dyn FnMut(&OffloadOpened)) -> bool {
+        let opened = &mut *self.opened.lock().expect("opened");
+        let told: Vec<_> = opened.drain(..opened.len().min(most)).collect();
+        told.iter().for_each(tell);
+        opened.is_empty()
     }
 }
 
@@ -318,6 +320,65 @@ fn a_connection_that_begins_again_elsewhere_is_not_ended_here() {
     assert_eq!(bench.switch.connection_usage().0, 1);
     assert!(table.flows.lock().expect("flows").contains_key(&key), "it is forwarded elsewhere as before");
     assert_eq!(bench.switch.flows()[0].tcp, Some(TcpState::Open));
+}
+
+#[test]
+fn a_name_that_was_displaced_may_be_opened_elsewhere_again() {
+    let (mut bench, a, b, table) = opening_pair();
+    bench.pass(a, &tcp((1, 2), ("10.0.0.1", 1000), ("10.0.0.2", 80), SYN));
+    let opening = *table.openings.lock().expect("openings").last().expect("an opening");
+    let count = |opened: &OffloadOpened, tcp_flags: u8| {
+        let counted = Counted { packets: 4, bytes: 400, at: bench.now, tcp_flags };
+        let keys = [Some(opened.key), opened.reply_key].into_iter().flatten();
+        keys.for_each(|key| _ = table.counted.lock().expect("counts").insert(key, counted));
+    };
+    let first = table.open(&opening, 1001);
+    bench.switch.take_up(bench.now);
+    count(&first, SYN | ACK | FIN);
+    // Others come until it is displaced.
+    for port in 1002.. {
+        table.open(&opening, port);
+        bench.switch.take_up(bench.now);
+        if !table.flows.lock().expect("flows").contains_key(&first.key) {
+            break;
+        }
+    }
+    assert!(!table.flows.lock().expect("flows").contains_key(&first.reply_key.expect("a key")), "both directions leave");
+    let made = bench.switch.counters().connections_made;
+    let again = table.open(&opening, 1001);
+    count(&again, SYN | ACK);
+    bench.switch.take_up(bench.now);
+    assert_eq!(bench.switch.counters().connections_made, made + 1, "it is another connection");
+    let views = bench.switch.flows();
+    let of_name: Vec<_> = views.iter().filter(|flow| flow.id.source_port == 1001).collect();
+    assert!(matches!(&of_name[..], [flow] if flow.tcp == Some(TcpState::Open) && flow.offloaded), "{of_name:?}");
+    assert!(table.counted.lock().expect("counts").contains_key(&again.key), "what was counted there is left to count");
+    bench.pass(b, &tcp((2, 1), ("10.0.0.2", 80), ("10.0.0.1", 1001), ACK));
+}
+
+#[test]
+fn what_is_displaced_comes_back_with_its_other_direction() {
+    let (mut bench, a, b, table) = opening_pair();
+    bench.pass(a, &there(SYN));
+    bench.pass(b, &back(SYN | ACK));
+    let opening = *table.openings.lock().expect("openings").last().expect("an opening");
+    let len = |flows: &Mutex<BTreeMap<[u64; 8], OffloadFlow>>| {
+        let own = |flow: &&OffloadFlow| flow.key[5] >> 48 == 40_000 || flow.key[5] >> 32 & 0xffff == 40_000;
+        flows.lock().expect("flows").values().filter(own).count()
+    };
+    assert_eq!(len(&table.flows), 2);
+    for port in 1..10_000 {
+        bench.now = Instant(bench.now.0 + 1);
+        table.open(&opening, port);
+        bench.switch.take_up(bench.now);
+        if len(&table.flows) == 0 {
+            break;
+        }
+    }
+    assert_eq!(len(&table.flows), 0);
+    bench.pass(a, &there(ACK));
+    bench.pass(b, &back(ACK));
+    assert_eq!(len(&table.flows), 2);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use vfp::{
 };
 use wire::{Frame, Ip, MacAddress};
 
-use super::{Beginning, Ends, KernelOffload};
+use super::{Beginning, Ends, KernelOffload, Openings};
 
 /// What the program says of a packet that it hands on. What goes up is dropped here, where there is no TAP device.
 const REDIRECT: u32 = 7;
@@ -253,4 +253,16 @@ fn the_longest_prefix_says_who_is_next() {
     assert_eq!(ends.next_hop(3, ip("192.168.0.9")), Some(ip("192.168.0.9")));
     assert_eq!(ends.next_hop(3, ip("10.0.0.1")), Some(ip("192.168.0.254")));
     assert_eq!(ends.next_hop(4, ip("10.0.0.1")), None);
+}
+
+#[test]
+fn openings_are_noted_once_and_the_oldest_makes_room() {
+    let mut openings = Openings::default();
+    let key = |number: u64| [number; 8];
+    for number in [1, 2, 1, 1, 2] {
+        assert_eq!(openings.note(key(number), 2), None);
+    }
+    assert_eq!(openings.note(key(3), 2), Some(key(1)));
+    openings.forget(&key(3));
+    assert_eq!(openings.note(key(1), 2), None);
 }

@@ -12,10 +12,16 @@ use crate::switch::Switch;
 use crate::switch::core::Core;
 use crate::time::Instant;
 
+/// How many are taken up before packets have their turn.
+const AT_ONCE: usize = 16;
+
 impl Switch {
-    /// Takes up all connections that were opened elsewhere since the last time.
+    /// Takes up all connections that were opened elsewhere since the last time. Packets that come up meanwhile have their turn in between: those
+    /// of their connections that do not come up would overtake them by all that time.
     pub fn take_up(&self, now: Instant) {
-        self.take_up_opened(&mut self.core(), now);
+        while !self.take_up_some(&mut self.core(), now, AT_ONCE) {
+            std::thread::yield_now();
+        }
     }
 
     /// Takes up one connection that stands elsewhere, as it stands there if policy allows that. Answers whether it did.
@@ -24,23 +30,28 @@ impl Switch {
     }
 
     pub(super) fn take_up_opened(&self, core: &mut Core, now: Instant) {
-        let Some(offload) = &self.flows.offload else { return };
-        offload.each_opened(&mut |opened| {
+        self.take_up_some(core, now, usize::MAX);
+    }
+
+    /// Answers whether those were all.
+    fn take_up_some(&self, core: &mut Core, now: Instant, most: usize) -> bool {
+        let Some(offload) = &self.flows.offload else { return true };
+        offload.each_opened(most, &mut |opened| {
             if !self.take_up_one(core, now, opened) {
                 // Policy does not want it any more, or its port has no share left: it may ask again here.
                 for key in [Some(opened.key), opened.reply_key].into_iter().flatten() {
                     offload.remove(&key);
                 }
             }
-        });
+        })
     }
 
     fn take_up_one(&self, core: &mut Core, now: Instant, opened: &OffloadOpened) -> bool {
         let headers = FlowKey(opened.key).headers();
         let port = port_of(&opened.key);
         let packet = Packet { now, port, headers: &headers, encapsulation: opened.encapsulation.as_ref(), bytes: 0, trial: false };
-        let is_new = core.connections.find(&packet.scope()).is_none();
         let is_current = self.is_current(opened);
+        let is_new = if is_current { self.supersede(core, &packet, opened) } else { core.connections.find(&packet.scope()).is_none() };
         let Ok(found) = self.find_out_wishing(core, &packet, self.wish(opened, is_current)) else { return false };
         // Then it stands there as it is decided here, unless its answers had to be given another name.
         let stands = is_new && is_current && found.decided.transposition.source_port == headers.id.source_port;
@@ -62,6 +73,24 @@ impl Switch {
             self.foresee(core, id, &packet, &decided, opened.reply_key.as_ref().filter(|_| stands));
         }
         true
+    }
+
+    /// Ends what has the name of a connection that was opened elsewhere, or that of its answers: neither was there any more, so that is over.
+    /// Answers whether nothing of it has come back there since, in the place of what was opened.
+    fn supersede(&self, core: &mut Core, packet: &Packet<'_>, opened: &OffloadOpened) -> bool {
+        let answers = opened.reply_key.map(|key| FlowKey(key).scope());
+        let mut is_new = true;
+        for (scope, is_own) in std::iter::once((packet.scope(), true)).chain(answers.map(|scope| (scope, false))) {
+            let Some((id, _)) = core.connections.find(&scope) else { continue };
+            let Some(connection) = core.connections.get(id) else { continue };
+            // Somebody else's connection that is not over keeps its name.
+            if !is_own && !core.is_expendable(connection, packet.now) {
+                continue;
+            }
+            is_new &= ![&connection.forward, &connection.reply].into_iter().any(|side| self.flows.is_offloaded(side, id));
+            self.expire(core, packet, id);
+        }
+        is_new
     }
 
     /// Whether the flows of a connection stand under the generations that its ports have now.
