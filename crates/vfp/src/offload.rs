@@ -85,6 +85,8 @@ pub struct OffloadOpening {
     pub reply: OffloadFlow,
     /// If the ports of a connection choose its backend: how, and which one this is about.
     pub choice: Option<OffloadChoice>,
+    /// Whether an answer was seen. Until then it is a guess how the frames of answers look, which does not replace what is known.
+    pub is_answered: bool,
 }
 
 /// How the ports of a connection choose among backends: as [`Backends`](crate::Backends) do, by what stands for each.

@@ -3,7 +3,7 @@
 mod adoption;
 mod entry;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,9 @@ use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant as Clock;
 
 use host::clock;
-use host::kernel_flows::{KernelFlow, KernelFlows, KernelFlowsError, KernelKey, KernelLimits, KernelOwner, Ways, opening_key};
+use host::kernel_flows::{
+    KernelFlow, KernelFlows, KernelFlowsError, KernelKey, KernelLimits, KernelOpening, KernelOwner, Ways, opening_key,
+};
 use ipnet::IpNet;
 use vfp::{Counted, Instant, Limits, Offload, OffloadFlow, OffloadKey, OffloadOpened, OffloadOpening, PortId};
 use wire::{Encapsulation, FlowId, Ip, TunnelKind};
@@ -36,13 +38,19 @@ pub(super) struct KernelOffload {
 #[derive(Debug, Default)]
 struct Openings {
     order: VecDeque<KernelKey>,
-    known: HashSet<KernelKey>,
+    /// Those of one key, by the generations that they were decided under.
+    known: HashMap<KernelKey, [u32; 3]>,
 }
 
 impl Openings {
+    /// Whether one is there that was decided under these generations.
+    fn has(&self, key: &KernelKey, generations: [u32; 3]) -> bool {
+        self.known.get(key) == Some(&generations)
+    }
+
     /// Notes one. Answers which has to make room for it.
-    fn note(&mut self, key: KernelKey, most: usize) -> Option<KernelKey> {
-        if !self.known.insert(key) {
+    fn note(&mut self, key: KernelKey, generations: [u32; 3], most: usize) -> Option<KernelKey> {
+        if self.known.insert(key, generations).is_some() {
             return None;
         }
         self.order.push_back(key);
@@ -242,9 +250,14 @@ impl KernelOffload {
         Some((key_at(&flow.key, from.link), entry::entry(flow, exit, is_popped)))
     }
 
-    fn put_one_opening(&self, key: KernelKey, opening: &host::kernel_flows::KernelOpening) {
+    /// Puts an opening into the kernel, unless it is a guess and there is one already.
+    fn put_one_opening(&self, key: KernelKey, opening: &KernelOpening, is_guess: bool) {
         let openings = &mut *self.openings.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(oldest) = openings.note(key, OPENINGS as usize) {
+        let generations = opening.forward.generations;
+        if is_guess && openings.has(&key, generations) {
+            return;
+        }
+        if let Some(oldest) = openings.note(key, generations, OPENINGS as usize) {
             self.flows.remove_opening(&oldest);
         }
         if let Err(error) = self.flows.put_opening(&key, opening) {
@@ -319,9 +332,10 @@ impl Offload for KernelOffload {
         let [Some(forward), Some(reply)] = [&opening.forward, &opening.reply].map(|flow| self.compiled(flow)) else { return };
         let key = forward.0;
         let (ways, choosing) = entry::openings([forward, reply], opening.choice.as_ref());
-        self.put_one_opening(opening_key(&key, opening.choice.map(|choice| choice.chosen)), &ways);
+        let is_guess = !opening.is_answered;
+        self.put_one_opening(opening_key(&key, opening.choice.map(|choice| choice.chosen)), &ways, is_guess);
         if let Some(choosing) = choosing {
-            self.put_one_opening(opening_key(&key, None), &choosing);
+            self.put_one_opening(opening_key(&key, None), &choosing, false);
         }
     }
 

@@ -134,7 +134,7 @@ impl Switch {
                 let decided = self.remember(core, id, packet, found)?;
                 self.foresee(core, id, packet, &decided, None);
                 if !is_particular && (opens(packet.headers) || packet.headers.id.protocol == protocol::UDP) {
-                    self.allow_opening(core, id, choice);
+                    self.allow_opening(core, id, choice, false);
                 }
                 return Ok(decided);
             }

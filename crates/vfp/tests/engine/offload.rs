@@ -323,6 +323,23 @@ fn a_connection_that_begins_again_elsewhere_is_not_ended_here() {
 }
 
 #[test]
+fn answers_that_look_otherwise_than_foreseen_are_taken_up_as_they_look() {
+    let (mut bench, a, b, table) = opening_pair();
+    // The question comes from a router's frame, and the answer goes to the pod itself.
+    bench.pass(a, &tcp((9, 2), ("10.0.0.1", 1000), ("10.0.0.2", 80), SYN));
+    bench.pass(b, &tcp((2, 1), ("10.0.0.2", 80), ("10.0.0.1", 1000), SYN | ACK));
+    let openings = table.openings.lock().expect("openings").clone();
+    let [guess, known] = openings[..] else { panic!("a guess, and what was seen: {openings:?}") };
+    assert!(!guess.is_answered && known.is_answered && guess.reply.key != known.reply.key);
+    for port in 1001..1010 {
+        table.open(&known, port);
+    }
+    bench.switch.take_up(bench.now);
+    let known = bench.switch.flows().iter().filter(|flow| flow.offloaded).count();
+    assert_eq!((table.flows.lock().expect("flows").len(), known), (20, 20), "both tables have the same");
+}
+
+#[test]
 fn a_name_that_was_displaced_may_be_opened_elsewhere_again() {
     let (mut bench, a, b, table) = opening_pair();
     bench.pass(a, &tcp((1, 2), ("10.0.0.1", 1000), ("10.0.0.2", 80), SYN));

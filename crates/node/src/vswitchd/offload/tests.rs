@@ -260,9 +260,10 @@ fn openings_are_noted_once_and_the_oldest_makes_room() {
     let mut openings = Openings::default();
     let key = |number: u64| [number; 8];
     for number in [1, 2, 1, 1, 2] {
-        assert_eq!(openings.note(key(number), 2), None);
+        assert_eq!(openings.note(key(number), [1; 3], 2), None);
     }
-    assert_eq!(openings.note(key(3), 2), Some(key(1)));
+    assert!(openings.has(&key(1), [1; 3]) && !openings.has(&key(1), [2; 3]));
+    assert_eq!(openings.note(key(3), [1; 3], 2), Some(key(1)));
     openings.forget(&key(3));
-    assert_eq!(openings.note(key(1), 2), None);
+    assert_eq!(openings.note(key(1), [1; 3], 2), None);
 }

@@ -9,19 +9,25 @@ use wire::{FlowId, Headers};
 
 use super::{Decided, Packet};
 use crate::flow::connection::{ConnectionId, Way};
+use crate::flow::key::FlowKey;
 use crate::offload::OffloadKey;
 use crate::switch::Switch;
 use crate::switch::core::Core;
 
 impl Switch {
     /// Puts the answers to a first packet into the unified flow table, if the packet's own flow is forwarded elsewhere.
-    /// `there` is the key under which they are elsewhere already.
+    /// `there` is the key under which they are elsewhere already, and which says how they really look.
     pub(super) fn foresee(&self, core: &mut Core, id: ConnectionId, first: &Packet<'_>, decided: &Decided, there: Option<&OffloadKey>) {
         let slot = core.connections.get(id).and_then(|connection| connection.forward.slot);
         if !slot.is_some_and(|slot| self.flows.get(slot).offloaded) {
             return;
         }
-        let headers = answer(first.headers, decided);
+        let guess = answer(first.headers, decided);
+        let headers = there.map(|key| FlowKey(*key).headers()).map_or(guess, |real| Headers {
+            source_mac: real.source_mac,
+            destination_mac: real.destination_mac,
+            ..guess
+        });
         let packet = Packet {
             now: first.now,
             port: decided.egress.port,

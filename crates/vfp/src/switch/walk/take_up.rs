@@ -6,7 +6,7 @@ use super::Packet;
 use super::facts::{Choice, Facts};
 use crate::flow::connection::{Connection, ConnectionId, Way};
 use crate::flow::key::FlowKey;
-use crate::offload::{OffloadFlow, OffloadKey, OffloadOpened, OffloadOpening};
+use crate::offload::{Counted, OffloadFlow, OffloadKey, OffloadOpened, OffloadOpening};
 use crate::port::PortId;
 use crate::switch::Switch;
 use crate::switch::core::Core;
@@ -62,17 +62,28 @@ impl Switch {
         let (decided, way) = (found.decided, found.way);
         let Some(connection) = core.connections.get_mut(id) else { return false };
         connection.side(way).rules = found.facts.rules;
-        for (side, counted) in [&mut connection.forward, &mut connection.reply].into_iter().zip(opened.counted) {
-            side.seen.packets += counted.packets;
-            side.seen.bytes += counted.bytes;
-            side.seen.at = side.seen.at.max(counted.at);
-            side.seen.tcp_flags |= counted.tcp_flags;
+        let left = if stands { Default::default() } else { self.take_away(opened) };
+        for (side, counted) in [Way::Forward, Way::Reply, Way::Forward, Way::Reply].into_iter().zip(opened.counted.into_iter().chain(left))
+        {
+            connection.side(side).seen = connection.side(side).seen.and(&counted);
         }
         self.cache(core, id, &packet, &decided, way, stands.then_some(&opened.key));
         if way == Way::Forward {
-            self.foresee(core, id, &packet, &decided, opened.reply_key.as_ref().filter(|_| stands));
+            let answers = opened.reply_key.as_ref().filter(|_| stands);
+            self.foresee(core, id, &packet, &decided, answers);
+            // What is not known here would stay elsewhere for ever.
+            let is_known = core.connections.get(id).is_some_and(|connection| connection.reply.slot.is_some());
+            if let (Some(offload), Some(answers), false) = (&self.flows.offload, answers, is_known) {
+                offload.remove(answers);
+            }
         }
         true
+    }
+
+    /// Takes flows away that do not stand elsewhere as they are decided here, and answers what they have counted. Flows of another engine are not there.
+    fn take_away(&self, opened: &OffloadOpened) -> [Counted; 2] {
+        let Some(offload) = self.flows.offload.as_ref().filter(|_| opened.generations.is_some()) else { return Default::default() };
+        [Some(opened.key), opened.reply_key].map(|key| key.map(|key| offload.remove(&key)).unwrap_or_default())
     }
 
     /// Ends what has the name of a connection that was opened elsewhere, or that of its answers: neither was there any more, so that is over.
@@ -105,8 +116,9 @@ impl Switch {
         if is_current { None } else { opened.translated.or_else(ask) }
     }
 
-    /// Lets connections be opened elsewhere that differ from this one in nothing but the port they come from.
-    pub(super) fn allow_opening(&self, core: &Core, id: ConnectionId, choice: Option<Choice>) {
+    /// Lets connections be opened elsewhere that differ from this one in nothing but the port they come from. Whether it is answered says whether
+    /// it is known how answers look.
+    pub(super) fn allow_opening(&self, core: &Core, id: ConnectionId, choice: Option<Choice>, is_answered: bool) {
         let Some(offload) = &self.flows.offload else { return };
         let is_plain = |connection: &&Connection| {
             let asked = connection.forward.scope.id;
@@ -117,7 +129,7 @@ impl Switch {
         let (Some(forward), Some(reply)) = (flow(connection.forward.slot), flow(connection.reply.slot)) else { return };
         let kept = forward.transposition.source_port == connection.forward.scope.id.source_port;
         if let (true, Some(forward), Some(reply)) = (kept, OffloadFlow::of(&forward), OffloadFlow::of(&reply)) {
-            offload.put_opening(&OffloadOpening { forward, reply, choice: choice.map(|choice| choice.of) });
+            offload.put_opening(&OffloadOpening { forward, reply, choice: choice.map(|choice| choice.of), is_answered });
         }
     }
 
@@ -135,7 +147,7 @@ impl Switch {
         if facts.memory != memory {
             core.give_back(&facts);
         } else if egress.is_ok() && !facts.is_particular {
-            self.allow_opening(core, id, facts.choice);
+            self.allow_opening(core, id, facts.choice, true);
         }
     }
 }
