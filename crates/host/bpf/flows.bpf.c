@@ -94,6 +94,7 @@ struct opened {
     struct key key;
     struct key reply_key;
     __u32 generations[2];
+    __be32 remote[4];       // the node that its first packet came from by a tunnel
 };
 
 // Before a packet that goes up from a tunnel: what the tunnel has popped.
@@ -452,6 +453,7 @@ static __always_inline struct flow *open(struct packet *packet) {
     event->reply_key = reply;
     event->generations[0] = flow->generations[0];
     event->generations[1] = flow->generations[1];
+    __builtin_memcpy(event->remote, flow->remote, sizeof(event->remote));
     bpf_ringbuf_submit(event, 0);
     count(OPENED);
     return bpf_map_lookup_elem(&flows, &packet->key);
@@ -589,12 +591,12 @@ int uplink(struct __sk_buff *skb) {
     if (skb->vlan_present && (skb->vlan_tci & 0xfff || bpf_skb_vlan_pop(skb)))
         return TC_ACT_UNSPEC;
     if (read(&packet, skb, (__u64)here << 32)) {
+        if (is_for_tunnel(&packet))
+            return TC_ACT_UNSPEC;
         why = is_paused() ? PAUSED : UNKNOWN;
         struct flow *flow = why == PAUSED ? 0 : find(skb, &packet, &why);
         if (flow)
             return forward(skb, &packet, flow);
-        if (is_for_tunnel(&packet))
-            return TC_ACT_UNSPEC;
     } else {
         why = ODD;
     }

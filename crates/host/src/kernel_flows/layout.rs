@@ -135,16 +135,19 @@ pub struct KernelOpened {
     pub reply_key: KernelKey,
     /// The generations of its ports that it was opened under.
     pub generations: [u32; 2],
+    /// The node that its first packet came from by a tunnel; else zeros.
+    pub remote: [u8; 16],
 }
 
 impl KernelOpened {
     /// What the kernel has written.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
-        let words = bytes.first_chunk::<136>()?;
+        let words = bytes.first_chunk::<152>()?;
         let word = |at: usize| words[8 * at..].first_chunk::<8>().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
         let half = |at: usize| words[at..].first_chunk::<4>().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
         let reply_key = std::array::from_fn(|at| word(8 + at));
-        Some(Self { key: std::array::from_fn(word), reply_key, generations: [half(128), half(132)] })
+        let remote = words[136..].first_chunk().copied()?;
+        Some(Self { key: std::array::from_fn(word), reply_key, generations: [half(128), half(132)], remote })
     }
 }
 

@@ -277,10 +277,9 @@ impl KernelOffload {
     fn opened(&self, event: &host::kernel_flows::KernelOpened) -> Option<OffloadOpened> {
         let ends = self.read();
         let (key, reply_key) = (ends.engine_key(&event.key)?, ends.engine_key(&event.reply_key)?);
-        // Whose packet a tunnel brought is in the flow alone.
-        let remote = || self.flows.get(&event.key).map(|flow| entry::address(&flow.remote, is_v4(&flow.remote)));
         let from_tunnel = matches!(ends.behind.get(&PortId((key[0] >> 32) as u32))?.place, Place::Tunnel { .. });
-        let encapsulation = if from_tunnel { Some(ends.popped(&key, remote()?)?) } else { None };
+        let remote = entry::address(&event.remote, is_v4(&event.remote));
+        let encapsulation = if from_tunnel { Some(ends.popped(&key, remote)?) } else { None };
         Some(OffloadOpened {
             key,
             reply_key: Some(reply_key),
