@@ -25,6 +25,8 @@ pub mod nftables;
 pub mod nic;
 #[cfg(unix)]
 pub mod port;
+#[cfg(target_os = "linux")]
+pub mod priority;
 #[cfg(any(unix, windows))]
 pub mod process_tree;
 #[cfg(unix)]

@@ -100,6 +100,8 @@ fn opener(shared: &Shared, stop: &Arc<AtomicBool>) -> Result<Option<JoinHandle<(
     let opened = kernel.table().opened_fd().map_err(|error| Error::io("wait for what the kernel opens", error))?;
     let (shared, stop) = (shared.clone(), stop.clone());
     let take_up = move || {
+        // Whose connections these are waits for none of it.
+        host::priority::give_way();
         while !stop.load(Ordering::Relaxed) {
             let mut ready = [PollFd::new(opened.as_fd(), PollFlags::POLLIN)];
             if poll(&mut ready, PollTimeout::try_from(ROUND).unwrap_or(PollTimeout::ZERO)).is_ok_and(|ready| ready > 0) {
