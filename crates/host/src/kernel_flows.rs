@@ -14,6 +14,7 @@ mod take;
 use std::fmt;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
@@ -46,10 +47,15 @@ pub struct KernelLimits {
     pub ports: u32,
 }
 
+/// Where connections are counted that were opened, among what became of packets.
+const OPENED: u32 = 7;
+
 /// The table.
 pub struct KernelFlows {
     inner: Mutex<Inner>,
     opened: Mutex<RingBuf<MapData>>,
+    /// How many of the connections that the kernel has opened somebody was told of.
+    told: AtomicU64,
     /// The place of our programs on links.
     priority: u16,
     previous: Mutex<Option<Previous>>,
@@ -124,7 +130,7 @@ impl KernelFlows {
         let previous = previous.filter(|_| behind.is_some());
         let made = Inner::new(programs, owner.words(priority));
         let (inner, opened) = made.map_err(|error| KernelFlowsError::new("find the maps of the flow table", &error))?;
-        Ok(Self { inner: Mutex::new(inner), opened: Mutex::new(opened), priority, previous: Mutex::new(previous) })
+        Ok(Self { inner: Mutex::new(inner), opened: Mutex::new(opened), told: AtomicU64::new(0), priority, previous: Mutex::new(previous) })
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -255,11 +261,18 @@ impl KernelFlows {
         let ring = &mut *lock(&self.opened);
         for _ in 0..most {
             let Some(event) = ring.next() else { return true };
+            self.told.fetch_add(1, Ordering::Relaxed);
             if let Some(opened) = KernelOpened::read(&event) {
                 tell(&opened);
             }
         }
         false
+    }
+
+    /// How many connections the kernel has opened that nobody was told of yet, or a few less.
+    pub fn opened(&self) -> usize {
+        let opened: u64 = self.lock().ways.get(&OPENED, 0).map_or(0, |counts| counts.iter().sum());
+        usize::try_from(opened.saturating_sub(self.told.load(Ordering::Relaxed))).unwrap_or(usize::MAX)
     }
 
     /// What to wait on until the kernel has opened a connection.
@@ -291,7 +304,7 @@ impl KernelFlows {
             odd: count(4),
             large: count(5),
             paused: count(6),
-            opened: count(7),
+            opened: count(OPENED),
         }
     }
 

@@ -153,6 +153,11 @@ pub trait Offload: Debug + Send + Sync {
         true
     }
 
+    /// How many connections there are to tell of, or a few less.
+    fn opened(&self) -> usize {
+        0
+    }
+
     /// What the packets of a flow become.
     fn translated(&self, _key: &OffloadKey) -> Option<FlowId> {
         None

@@ -274,7 +274,7 @@ impl KernelOffload {
     }
 
     /// A connection that the kernel has opened, in the engine's words.
-    fn opened(&self, event: &host::kernel_flows::KernelOpened) -> Option<OffloadOpened> {
+    fn told(&self, event: &host::kernel_flows::KernelOpened) -> Option<OffloadOpened> {
         let ends = self.read();
         let (key, reply_key) = (ends.engine_key(&event.key)?, ends.engine_key(&event.reply_key)?);
         let from_tunnel = matches!(ends.behind.get(&PortId((key[0] >> 32) as u32))?.place, Place::Tunnel { .. });
@@ -339,11 +339,15 @@ impl Offload for KernelOffload {
     }
 
     fn each_opened(&self, most: usize, tell: &mut dyn FnMut(&OffloadOpened)) -> bool {
-        self.flows.each_opened(most, |event| match self.opened(event) {
+        self.flows.each_opened(most, |event| match self.told(event) {
             Some(opened) => tell(&opened),
             // Its port is gone.
             None => [event.key, event.reply_key].iter().for_each(|key| self.flows.remove(key)),
         })
+    }
+
+    fn opened(&self) -> usize {
+        self.flows.opened()
     }
 
     fn translated(&self, key: &OffloadKey) -> Option<FlowId> {

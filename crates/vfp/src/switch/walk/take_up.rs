@@ -15,11 +15,17 @@ use crate::time::Instant;
 /// How many are taken up before packets have their turn.
 const AT_ONCE: usize = 16;
 
+/// More than are opened by those who mean to use them.
+const CROWD: usize = 1024;
+
 impl Switch {
-    /// Takes up all connections that were opened elsewhere since the last time. Packets that come up meanwhile have their turn in between: those
+    /// Takes up connections that were opened elsewhere since the last time: all of them, unless somebody opens more than one can follow. Packets that come up meanwhile have their turn in between: those
     /// of their connections that do not come up would overtake them by all that time.
     pub fn take_up(&self, now: Instant) {
-        while !self.take_up_some(&mut self.core(), now, AT_ONCE) {
+        for _ in 0..CROWD / AT_ONCE {
+            if self.take_up_some(&mut self.core(), now, AT_ONCE) {
+                return;
+            }
             std::thread::yield_now();
         }
     }
@@ -29,8 +35,11 @@ impl Switch {
         self.take_up_one(&mut self.core(), now, opened)
     }
 
+    /// As above, for a packet that may belong to one of them. Where a crowd waits, somebody floods, and nobody else's packet is to wait for that.
     pub(super) fn take_up_opened(&self, core: &mut Core, now: Instant) {
-        self.take_up_some(core, now, usize::MAX);
+        if self.flows.offload.as_ref().is_some_and(|offload| offload.opened() <= CROWD) {
+            self.take_up_some(core, now, CROWD);
+        }
     }
 
     /// Answers whether those were all.
