@@ -7,8 +7,8 @@ use std::process::Command;
 
 use crate::shell;
 
-/// The builds that examples are run as.
-const BUILDS: [&str; 4] = ["transom", "ws2019", "ws2022", "ws2025"];
+/// The builds that examples are run as, each with how its switches move packets, so that every example is played both ways. What is seen must not tell.
+const BUILDS: [(&str, &str); 4] = [("transom", "auto"), ("ws2019", "tap"), ("ws2022", "auto"), ("ws2025", "tap")];
 
 /// Set by whoever wants the files written anew.
 const UPDATE: &str = "TRANSOM_UPDATE";
@@ -45,15 +45,15 @@ fn examples() -> Result<Vec<PathBuf>, String> {
 }
 
 fn play_all(example: &Path) -> Result<(), String> {
-    BUILDS.iter().try_for_each(|build| play(example, build))
+    BUILDS.iter().try_for_each(|(build, data_path)| play(example, build, data_path))
 }
 
 /// One example as one build.
-fn play(example: &Path, build: &str) -> Result<(), String> {
+fn play(example: &Path, build: &str, data_path: &str) -> Result<(), String> {
     let name = example.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let title = format!("{name} as {build}");
-    println!("{title}");
-    shell::run(lab().args(["up", "--name", "example", "--build", build]).arg(example))?;
+    println!("{title}, packets by {data_path}");
+    shell::run(lab().env("TRANSOM_DATA_PATH", data_path).args(["up", "--name", "example", "--build", build]).arg(example))?;
     let seen = look();
     shell::run(lab().args(["down", "--name", "example"]))?;
     compare(&shell::root().join(format!("docs/reference/labs/{name}-{build}.txt")), &seen.map_err(|error| format!("{title}: {error}"))?)

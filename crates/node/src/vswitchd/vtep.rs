@@ -35,22 +35,12 @@ impl Vtep {
     pub(super) fn open((address, port): (IpAddr, u16), kernel: &Arc<KernelOffload>) -> Result<Self, Error> {
         let netlink = Netlink::open()?;
         let device = device(&netlink, port)?;
-        let link = stand_in(address, port);
-        let name = format!("x{link:08x}");
-        let tap = Tap::open(&name, TapOptions { persistent: true })?;
-        let opened = prepare(&netlink, &name).and_then(|index| {
-            let end = KernelTunnelEnd { address, port, tap: index, link };
-            kernel.table().join_tunnel((&device.name, device.index), &end)?;
-            Ok(end)
-        });
-        match opened {
-            Ok(end) => Ok(Self { netlink, kernel: kernel.clone(), device, end, tap }),
-            Err(error) => {
-                _ = tap.set_persistent(false);
-                _ = netlink.delete_link(device.index);
-                Err(error)
-            }
+        let opened = open_tap(&netlink, &device, (address, port), kernel);
+        if opened.is_err() && !kernel.has_other_tunnel((address, port)) {
+            _ = netlink.delete_link(device.index);
         }
+        let (end, tap) = opened?;
+        Ok(Self { netlink, kernel: kernel.clone(), device, end, tap })
     }
 
     /// What stands for it in keys of flows.
@@ -103,6 +93,27 @@ fn device(netlink: &Netlink, port: u16) -> Result<Link, Error> {
         _ = netlink.delete_link(link.index);
     }
     made
+}
+
+/// Makes the TAP device of a tunnel, and has the program give it what is not known.
+fn open_tap(
+    netlink: &Netlink,
+    device: &Link,
+    (address, port): (IpAddr, u16),
+    kernel: &KernelOffload,
+) -> Result<(KernelTunnelEnd, Tap), Error> {
+    let link = stand_in(address, port);
+    let name = format!("x{link:08x}");
+    let tap = Tap::open(&name, TapOptions { persistent: true })?;
+    let joined = prepare(netlink, &name).and_then(|index| {
+        let end = KernelTunnelEnd { address, port, tap: index, link };
+        kernel.table().join_tunnel((&device.name, device.index), &end)?;
+        Ok(end)
+    });
+    if joined.is_err() {
+        _ = tap.set_persistent(false);
+    }
+    joined.map(|end| (end, tap))
 }
 
 fn prepare(netlink: &Netlink, tap: &str) -> Result<u32, Error> {

@@ -159,7 +159,7 @@ impl Switch {
     /// As above, with what a first packet is to become if that can be.
     fn find_out_wishing(&self, core: &mut Core, packet: &Packet<'_>, wish: Option<FlowId>) -> Result<Found, End> {
         if let Some((id, way)) = core.connections.find(&packet.scope()) {
-            if self.opens_again(core, packet, id) {
+            if self.opens_again(core, packet, id, way) {
                 self.expire(core, packet, id);
             } else if let Some(found) = self.find_known(core, packet, id, way)? {
                 return Ok(found);
@@ -187,15 +187,17 @@ impl Switch {
         renamed.inspect_err(|_| core.give_back(facts)).map_err(|reason| End::Drop(reason, facts.decisive))
     }
 
-    /// Whether a packet opens a connection under the name of one that is over, whoever of the two began that one.
-    fn opens_again(&self, core: &mut Core, packet: &Packet<'_>, id: ConnectionId) -> bool {
+    /// Whether a packet opens a connection under the name of one that is over, whoever of the two began that one; or of one that its sender
+    /// began, and has said to be done with.
+    fn opens_again(&self, core: &mut Core, packet: &Packet<'_>, id: ConnectionId, way: Way) -> bool {
         if !opens(packet.headers) {
             return false;
         }
         core.collect(id, &self.flows);
         core.connections.get(id).is_some_and(|connection| {
             let (forward, reply) = (connection.forward.seen.tcp_flags, connection.reply.seen.tcp_flags);
-            TcpState::from_flags(forward, reply) == TcpState::Closed
+            let is_done = way == Way::Forward && forward & tcp_flag::FIN != 0;
+            is_done || TcpState::from_flags(forward, reply) == TcpState::Closed
         })
     }
 
@@ -388,8 +390,9 @@ impl Switch {
         // What the slot has counted belongs to the rules it was counted under.
         core.counters.unified += self.flows.collect(side);
         side.rules = facts.rules;
-        // Each side begins with SYN, and what a connection of the same name did before does not count any more.
-        if packet.headers.tcp_flags & tcp_flag::SYN != 0 {
+        // Who answers begins with SYN, and what that side of a connection of the same name did before does not count any more. Who asks does so
+        // in the middle only by mistake: else it would be another connection.
+        if way == Way::Reply && packet.headers.tcp_flags & tcp_flag::SYN != 0 {
             side.seen.tcp_flags = 0;
         }
         side.add(1, packet.bytes as u64, packet.now, packet.headers.tcp_flags);
@@ -456,7 +459,7 @@ fn found(core: &Core, packet: &Packet<'_>, facts: Facts, egress: Egress, connect
     let tier = if connection.is_some() { Tier::Connection } else { Tier::New };
     let mtu = core.port(egress.port).map_or(u16::MAX, |port| port.spec.mtu);
     let transposition = Transposition::between(&packet.shape(), &after);
-    let decided = Decided { egress, transposition, rule: facts.decisive, tier, mtu, again: facts.loyal.is_none() };
+    let decided = Decided { egress, transposition, rule: facts.decisive, tier, mtu, again: facts.loyal.is_none() && !facts.is_kept };
     Found { facts, decided, connection, way, asked: None }
 }
 

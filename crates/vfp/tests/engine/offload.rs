@@ -7,10 +7,11 @@ use vfp::{
     Action, Backend, Backends, Conditions, Counted, DropReason, GroupSpec, Instant, LayerSpec, Offload, OffloadFlow, OffloadOpened,
     OffloadOpening, PART_MACS, PortId, RuleSpec, Service, TcpState, Tier,
 };
-use wire::FlowId;
 use wire::number::tcp_flag::{ACK, FIN, SYN};
+use wire::{FlowId, Frame, Ip};
 
-use super::bench::{Bench, mac, tcp, udp};
+use super::bench::{Bench, ip, mac, tcp, udp};
+use super::vip::headers;
 
 /// A table that keeps what it is told.
 #[derive(Debug, Default)]
@@ -398,30 +399,77 @@ fn what_is_displaced_comes_back_with_its_other_direction() {
     assert_eq!(len(&table.flows), 2);
 }
 
-#[test]
-fn what_stands_elsewhere_is_adopted_with_its_translation() {
-    let address = |last: u8| format!("10.0.0.{last}");
-    let backends: Vec<Backend> = (2..6).map(|last| Backend { address: super::bench::ip(&address(last)), port: 8080 }).collect();
-    let service = Service { backends: Backends::new(backends.clone()), ..Service::default() };
-    let front = Conditions { destination_ports: vec![80..=80], ..Conditions::to(super::bench::ip("10.0.0.200")) };
+fn backend(last: u8) -> Backend {
+    Backend { address: ip(&format!("10.0.0.{last}")), port: 8080 }
+}
+
+/// A service at 10.0.0.200 with these backends.
+fn front(backends: impl IntoIterator<Item = u8>) -> Vec<LayerSpec> {
+    let service = Service { backends: Backends::new(backends.into_iter().map(backend).collect()), ..Service::default() };
+    let front = Conditions { destination_ports: vec![80..=80], ..Conditions::to(ip("10.0.0.200")) };
     let rule = RuleSpec::new("front", 10, front, Action::Redirect(Arc::new(service)));
     let group = GroupSpec { name: "services".into(), rules: vec![rule] };
-    let layers = vec![LayerSpec { name: "service".into(), stateful: true, outward: vec![group], ..LayerSpec::default() }];
-    for backend in &backends {
+    vec![LayerSpec { name: "service".into(), stateful: true, outward: vec![group], ..LayerSpec::default() }]
+}
+
+/// A pair of which the first asks a service that had only the first backend when a connection to it was opened, and has only the second now.
+fn with_a_backend_that_left() -> (Bench, PortId, Arc<Opening>) {
+    let (mut bench, a, b, table) = opening_pair();
+    bench.refilter(a, front([2]));
+    bench.deliver(bench.first_domain(), "10.0.0.3", b, 2);
+    for flags in [SYN, ACK] {
+        assert_eq!(asked(&mut bench, a, flags), backend(2).address);
+    }
+    bench.refilter(a, front([3]));
+    (bench, a, table)
+}
+
+/// Where a packet to the service goes.
+fn asked(bench: &mut Bench, from: PortId, flags: u8) -> Ip {
+    bench.pass(from, &to_front(flags)).2.id.destination
+}
+
+fn to_front(flags: u8) -> Vec<u8> {
+    tcp((1, 2), ("10.0.0.1", 1000), ("10.0.0.200", 80), flags)
+}
+
+#[test]
+fn who_has_kept_a_backend_that_left_begins_again_with_another() {
+    let (mut bench, a, table) = with_a_backend_that_left();
+    let openings = table.openings.lock().expect("openings").len();
+    assert_eq!(asked(&mut bench, a, ACK), backend(2).address, "the two have shaken hands");
+    let again = |table: &Opening| table.flows.lock().expect("flows").values().find(|flow| !flow.reply).expect("the flow").again;
+    assert!(!again(&table), "elsewhere it would begin again with the backend that left");
+    assert_eq!(asked(&mut bench, a, ACK | FIN), backend(2).address);
+    assert_eq!(asked(&mut bench, a, SYN), backend(3).address);
+    assert!(again(&table));
+    let to_the_one_that_left = |opening: &OffloadOpening| opening.forward.destination == backend(2).address;
+    assert!(!table.openings.lock().expect("openings")[openings..].iter().any(to_the_one_that_left));
+}
+
+#[test]
+fn an_opening_in_the_middle_is_a_mistake_and_changes_nothing() {
+    let (mut bench, a, _) = with_a_backend_that_left();
+    for flags in [ACK, SYN, ACK, ACK] {
+        assert_eq!(asked(&mut bench, a, flags), backend(2).address);
+        let mut frame = Frame::from_bytes(&to_front(ACK));
+        bench.switch.simulate(bench.now, a, &mut frame, None);
+        assert_eq!(headers(frame.bytes()).id.destination, backend(2).address, "the layers say the same");
+    }
+}
+
+#[test]
+fn what_stands_elsewhere_is_adopted_with_its_translation() {
+    for backend in (2..6).map(backend) {
         let (mut bench, a, b, table) = opening_pair();
-        bench.refilter(a, layers.clone());
-        (3..6).for_each(|last| bench.deliver(bench.first_domain(), &address(last), b, 2));
+        bench.refilter(a, front(2..6));
+        (3..6).for_each(|last| bench.deliver(bench.first_domain(), &format!("10.0.0.{last}"), b, 2));
         // What a first packet is found by, and what it had become before.
         bench.pass(a, &tcp((1, 2), ("10.0.0.1", 900), ("10.0.0.200", 80), SYN));
         let mut key = table.flows.lock().expect("flows").values().find(|flow| !flow.reply).expect("the flow").key;
         key[5] = key[5] & !(0xffff << 48) | 1000 << 48;
-        let before = FlowId {
-            source: super::bench::ip("10.0.0.1"),
-            destination: backend.address,
-            source_port: 1000,
-            destination_port: backend.port,
-            protocol: 6,
-        };
+        let before =
+            FlowId { source: ip("10.0.0.1"), destination: backend.address, source_port: 1000, destination_port: backend.port, protocol: 6 };
         let counted = Counted { packets: 9, bytes: 900, at: bench.now, tcp_flags: SYN | ACK };
         let opened =
             OffloadOpened { key, reply_key: None, encapsulation: None, generations: None, translated: Some(before), counted: [counted; 2] };

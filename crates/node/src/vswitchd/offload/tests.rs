@@ -53,12 +53,13 @@ struct Policy {
     rewrites_macs: bool,
 }
 
-/// A packet of the client: which family, protocol, ports and address, and whether it opens a connection.
+/// A packet of the client: which family, protocol, ports and address, and whether it opens a connection or says that it is done.
 #[derive(Clone, Debug)]
 struct Question {
     v4: bool,
     tcp: bool,
     syn: bool,
+    fin: bool,
     source_port: u16,
     port: u16,
     to_service: bool,
@@ -84,16 +85,19 @@ fn policies() -> impl Strategy<Value = Policy> {
 }
 
 fn questions() -> impl Strategy<Value = Question> {
-    (any::<bool>(), any::<bool>(), any::<bool>(), 1000..1006_u16, 80..83_u16, any::<bool>(), prop::collection::vec(any::<u8>(), 0..40))
-        .prop_map(|(v4, tcp, syn, source_port, port, to_service, payload)| Question {
+    let kind = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    (kind, 1000..1006_u16, 80..83_u16, any::<bool>(), prop::collection::vec(any::<u8>(), 0..40)).prop_map(
+        |((v4, tcp, syn, fin), source_port, port, to_service, payload)| Question {
             v4,
             tcp,
             syn,
+            fin: fin && !syn,
             source_port,
             port,
             to_service,
             payload,
-        })
+        },
+    )
 }
 
 const CLIENT: [u8; 6] = [2, 0, 0, 0, 0, 1];
@@ -119,10 +123,11 @@ impl Question {
             _ => unreachable!("both are of one family"),
         };
         let mut bytes = Vec::new();
-        let written = match (self.tcp, self.syn) {
-            (true, true) => ip.tcp(self.source_port, self.port, 7, 1000).syn().write(&mut bytes, &[]),
-            (true, false) => ip.tcp(self.source_port, self.port, 7, 1000).ack(9).write(&mut bytes, &self.payload),
-            (false, _) => ip.udp(self.source_port, self.port).write(&mut bytes, &self.payload),
+        let written = match (self.tcp, self.syn, self.fin) {
+            (true, true, _) => ip.tcp(self.source_port, self.port, 7, 1000).syn().write(&mut bytes, &[]),
+            (true, false, true) => ip.tcp(self.source_port, self.port, 7, 1000).ack(9).fin().write(&mut bytes, &self.payload),
+            (true, false, false) => ip.tcp(self.source_port, self.port, 7, 1000).ack(9).write(&mut bytes, &self.payload),
+            (false, ..) => ip.udp(self.source_port, self.port).write(&mut bytes, &self.payload),
         };
         written.expect("a packet");
         bytes

@@ -1,6 +1,6 @@
 //! What a program in one place sees when it talks to the service in another.
 
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -113,21 +113,31 @@ pub(crate) fn try_udp(from: &Place, to: SocketAddr, bytes: usize) -> Option<Sock
 
 /// Exchanges a datagram of this many bytes with the service that a socket is connected to.
 pub(crate) fn ask(socket: &UdpSocket, bytes: usize) -> Option<SocketAddr> {
-    let question: Vec<u8> = (0..bytes).map(|position| (position % 251) as u8).collect();
-    socket.set_read_timeout(Some(ASK_AGAIN)).ok()?;
-    let (start, mut answer) = (Instant::now(), vec![0; 1 << 16]);
+    let start = Instant::now();
     while start.elapsed() < PATIENCE {
-        // A path that turns out to be narrower is an error of one datagram.
-        if socket.send(&question).is_err() {
-            thread::sleep(Duration::from_millis(20));
-            continue;
-        }
-        if let Ok(length) = socket.recv(&mut answer) {
-            assert!(answer[GREETING..length] == question, "the answer is something else");
-            return serve::read_greeting(&answer[..length]);
+        match exchange_datagrams(socket, bytes, ASK_AGAIN) {
+            Ok(seen_as) => return seen_as,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            // A path that turns out to be narrower is an error of one datagram.
+            Err(_) => thread::sleep(Duration::from_millis(20)),
         }
     }
     None
+}
+
+/// As [`ask`], without asking again: whatever is lost on the way is lost.
+pub(crate) fn ask_once(socket: &UdpSocket, bytes: usize) -> Option<SocketAddr> {
+    exchange_datagrams(socket, bytes, PATIENCE).ok()?
+}
+
+fn exchange_datagrams(socket: &UdpSocket, bytes: usize, patience: Duration) -> io::Result<Option<SocketAddr>> {
+    let question: Vec<u8> = (0..bytes).map(|position| (position % 251) as u8).collect();
+    let mut answer = vec![0; 1 << 16];
+    socket.set_read_timeout(Some(patience))?;
+    socket.send(&question)?;
+    let length = socket.recv(&mut answer)?;
+    assert!(answer[GREETING..length] == question, "the answer is something else");
+    Ok(serve::read_greeting(&answer[..length]))
 }
 
 /// A socket that is connected to an address.

@@ -1,11 +1,11 @@
 //! A vswitchd that finds flows in the kernel: they are its own from then on, as they were.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 
 use crate::harness::balancer::{Balancer, fronts};
 use crate::harness::document::outbound_nat;
-use crate::harness::probe::greet;
+use crate::harness::probe::{ask, ask_once, greet, socket_like, talk};
 use crate::harness::serve::PORT;
 use crate::harness::world::OUTSIDE;
 use crate::harness::{Node, Place, World, eventually, exchange};
@@ -79,9 +79,20 @@ fn translated_connections_are_adopted_as_they_were() {
         let mut asked: Vec<Held> = (0..12).map(|_| Held::open(&client, front)).collect();
         let mut outside = client.run(|| TcpStream::connect(SocketAddr::new(OUTSIDE[0], ECHO))).expect("a connection");
         (0..3).for_each(|_| speaks(&mut outside).expect("an echo"));
+        // These have yet to say something, and will say much.
+        let silent: Vec<TcpStream> = (0..3).map(|_| client.run(|| TcpStream::connect(front)).expect("a connection")).collect();
+        let datagrams: Vec<UdpSocket> = (0..3).map(|_| client.run(|| socket_like(front)).expect("a socket")).collect();
+        datagrams.iter().for_each(|socket| _ = ask(socket, 100).expect("an answer"));
+        eventually("the engine has heard of them", || asked.iter().all(|held| held.flow(world.one()).is_some()));
         let flows_before: Vec<_> = asked.iter().map(|held| held.flow(world.one()).expect("a flow")).collect();
         kill_vswitchd(&mut world.nodes[0]);
         (0..20).for_each(|_| speaks(&mut outside).expect("it goes on without vswitchd, translated"));
+        for stream in silent {
+            talk(stream, 4 << 20, 4 << 20).expect("so do connections to a Service");
+        }
+        for socket in datagrams.iter().cycle().take(300) {
+            assert!(ask_once(socket, 100).is_some(), "not one packet is lost");
+        }
         world.nodes[0].start_vswitchd();
         let node = world.one();
         eventually("they are adopted", || node.log("vswitchd").contains("connections that the kernel has kept go on"));

@@ -70,6 +70,8 @@ pub(in crate::switch) struct Facts {
     pub(in crate::switch) restored: Option<FlowId>,
     /// Whether something was decided for this connection alone, and not for all that differ in their source port only.
     pub(in crate::switch) is_particular: bool,
+    /// Whether it has a backend that another connection of its name would not get.
+    pub(in crate::switch) is_kept: bool,
     /// Which of a service's backends it got, where its ports decided that.
     pub(in crate::switch) choice: Option<Choice>,
     /// What it is to become if that can be, because its connection was there before it was known here.
@@ -140,6 +142,7 @@ impl Facts {
             may_turn: false,
             restored: None,
             is_particular: false,
+            is_kept: false,
             choice: None,
             wish: None,
             loyal: None,

@@ -29,8 +29,8 @@ impl Core {
         if !is_translatable(&id, &after) || backend.address.is_v4() != id.destination.is_v4() {
             return Err(DropReason::UnsupportedProtocol);
         }
-        facts.memory.backend = Some(backend);
         self.note_choice(facts, &backend, service);
+        facts.memory.backend = Some(backend);
         facts.loyal = service.affinity.map(|timeout| (client, timeout));
         facts.subject.id = after;
         facts.towards = service.keep_destination.then_some(backend.address);
@@ -56,19 +56,27 @@ impl Core {
         let kept = || facts.memory.backend.filter(|backend| has(backend) || self.has_shaken_hands(facts));
         let loyal = || self.affinities.get(client, facts.now, service.affinity?).filter(has);
         let wish = || facts.wish.map(|wish| Backend { address: wish.destination, port: wish.destination_port }).filter(has);
-        let hash = || service.backends.select(service.distribution.hash(&facts.subject.id, self.seed));
-        kept().or_else(wish).or_else(loyal).or_else(hash)
+        kept().or_else(wish).or_else(loyal).or_else(|| self.distribute(facts, service))
+    }
+
+    /// The backend of a connection that nothing is known of.
+    fn distribute(&self, facts: &Facts, service: &Service) -> Option<Backend> {
+        service.backends.select(service.distribution.hash(&facts.subject.id, self.seed))
     }
 
     /// Notes whether another connection of the client would have got the same backend, and if not, how it would choose.
     fn note_choice(&self, facts: &mut Facts, backend: &Backend, service: &Service) {
         let list = service.backends.list();
+        let has_past = facts.memory.backend.is_some() || facts.wish.is_some();
+        facts.is_kept = has_past && self.distribute(facts, service).as_ref() != Some(backend);
         if service.affinity.is_some() {
             facts.is_particular = true;
         } else if service.distribution == Distribution::FiveTuple && list.len() > 1 {
             let choice = OffloadChoice::among(list, backend, self.seed);
             facts.is_particular |= choice.is_none();
             facts.choice = choice.map(|of| Choice { asked: facts.subject.id, of });
+        } else {
+            facts.is_particular |= facts.is_kept;
         }
     }
 
