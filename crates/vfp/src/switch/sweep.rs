@@ -5,8 +5,9 @@ use std::time::Duration;
 use super::Switch;
 use crate::time::Instant;
 
-/// How often what forwards elsewhere is asked about a connection. It alone may know that one is over, which then is found out so much later.
-const ASKED: Duration = Duration::from_secs(4);
+/// How often what forwards elsewhere is asked about a connection. It alone may know that one is over, which then is found out so much later; but
+/// none is idle for too long before so much time has passed, and asking about very many costs more than all else.
+const ASKED: Duration = Duration::from_secs(10);
 
 impl Switch {
     /// Looks at up to `budget` connections and ends those that are over. Called again and again, it comes around; `true` says
