@@ -197,7 +197,12 @@ fn without_permission_the_switch_says_what_it_takes() {
     run("refusals::without_permission_the_switch_says_what_it_takes", || {
         let mut world = World::bare(1);
         let node = &world.nodes[0];
-        let _switch = node.spawn_powerless("vswitchd", &node.vswitchd_arguments(), "vswitchd.log");
+        let arguments = |path: &str| [node.vswitchd_arguments(), vec!["--data-path".to_owned(), path.to_owned()]].concat();
+        let mut insists = node.spawn_powerless("vswitchd", &arguments("bpf"), "insists.log");
+        eventually("one that insists ends", || !insists.is_alive());
+        let said = node.log("insists");
+        assert!(said.contains("CAP_BPF") && said.contains("--data-path tap"), "{said}");
+        let _switch = node.spawn_powerless("vswitchd", &arguments("auto"), "vswitchd.log");
         eventually("it listens", || std::os::unix::net::UnixStream::connect(node.file("vswitchd.sock")).is_ok());
         world.nodes[0].start_hnsd(&[]);
         let node = world.one();
@@ -205,6 +210,8 @@ fn without_permission_the_switch_says_what_it_takes() {
         eventually("the switch says why", || node.log("vswitchd").contains("could not be done"));
         let log = node.log("vswitchd").to_lowercase();
         assert!(log.contains("not permitted") && log.contains("root"), "{log}");
+        assert!(log.contains("all packets go by this process: could not") && log.contains("cap_bpf"), "{log}");
+        assert_eq!(node.look("/data-path")["DataPath"], "tap");
         pings(&world.outside, node.v4());
     });
 }
