@@ -32,6 +32,7 @@ impl Verb {
 }
 
 /// Something in which we differ on purpose.
+#[derive(Clone)]
 pub(super) struct Intended {
     /// Where, as [`super::compare`] names places; `*` is any one part, and what is below is meant too.
     pub(super) at: &'static str,

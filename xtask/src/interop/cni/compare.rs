@@ -16,6 +16,7 @@ struct Difference {
 }
 
 /// Decides what may differ, and keeps count.
+#[derive(Clone)]
 pub(super) struct Judge {
     everywhere: Vec<Intended>,
     seen_everywhere: BTreeSet<&'static str>,
@@ -80,6 +81,11 @@ impl Judge {
             println!("{line}");
         }
         self.log.push(line);
+    }
+
+    /// Whether somebody did something else in a case than the reference, or than is listed.
+    pub(super) fn has_failed(&self, case: &Case) -> bool {
+        self.failed.contains(case.name)
     }
 
     /// What became of the case.
