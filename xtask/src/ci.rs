@@ -20,11 +20,13 @@ const STEP_LIMIT: Duration = Duration::from_secs(40 * 60);
 const CRASH_ROUNDS: &str = "200";
 
 /// How many seeds of chaos the Service proxy has to bear here, in memory and as real processes; `cargo test` plays some.
-const CHAOS_SEEDS: [(&str, &str, &str); 2] = [("proxy", "proxier", "1000"), ("node", "modes", "50")];
+const CHAOS_SEEDS: [(&str, &str); 2] = [("proxier", "1000"), ("modes", "50")];
 
 /// The packages with code for Windows, and those below them.
 const WINDOWS_PACKAGES: &[&str] = &["transom", "host", "abi", "computenetwork", "vmcompute", "bcryptprimitives"];
 
+/// Tests are always those of the workspace: of one package alone, cargo would build libraries with other features, and so once more.
+///
 /// The cheap and telling ones first, except that the tests come before everything: they are what people look for.
 const STEPS: &[Step] = &[
     Step { name: "test", run: || test::run(&[]) },
@@ -105,9 +107,9 @@ fn crash_test() -> Result<(), String> {
 }
 
 fn chaos() -> Result<(), String> {
-    CHAOS_SEEDS.iter().try_for_each(|(package, target, seeds)| {
+    CHAOS_SEEDS.iter().try_for_each(|(target, seeds)| {
         let mut command = shell::cargo();
-        command.args(["test", "--package", package, "--test", target, "chaos"]);
+        command.args(["test", "--workspace", "--test", target, "chaos"]);
         // `test` has played some by the kernel already.
         shell::run(command.env("TRANSOM_CHAOS_SEEDS", seeds).env("TRANSOM_DATA_PATH", "tap"))
     })
@@ -116,7 +118,7 @@ fn chaos() -> Result<(), String> {
 /// The tests with packets once more, by the data path that `test` did not take: as root that is the kernel's. Chaos and half of the labs take it too.
 fn by_tap() -> Result<(), String> {
     let mut command = shell::cargo();
-    command.args(["test", "--package", "node", "--test", "modes", "--test", "flannel", "--test", "runtimes", "--"]);
+    command.args(["test", "--workspace", "--test", "modes", "--test", "flannel", "--test", "runtimes", "--"]);
     command.args([
         "l2bridge",
         "l2tunnel",

@@ -72,7 +72,7 @@ impl Ground {
 
     fn prepare_wine() -> Result<Self, String> {
         step("build hnsd");
-        shell::run(shell::cargo().args(["build", "-p", "transom"]))?;
+        shell::run(shell::cargo().args(["build", "--workspace", "--bin", "transom"]))?;
         let ground = Self::prepared()?;
         make_directory(&ground.directory)?;
         step("prepare Wine");

@@ -33,7 +33,7 @@ pub(crate) fn run_one(name: &str) -> Result<(), String> {
 }
 
 fn build() -> Result<(), String> {
-    shell::run(shell::cargo().args(["build", "--package", "transom"]))
+    shell::run(shell::cargo().args(["build", "--workspace", "--bin", "transom"]))
 }
 
 fn examples() -> Result<Vec<PathBuf>, String> {
@@ -83,7 +83,7 @@ pub(crate) fn compare(path: &Path, seen: &str) -> Result<(), String> {
 
 fn chaos() -> Result<(), String> {
     let mut command = shell::cargo();
-    command.args(["test", "--package", "transom", "--test", "labs", "chaos", "--", "--nocapture"]);
+    command.args(["test", "--workspace", "--test", "labs", "chaos", "--", "--nocapture"]);
     shell::run(command.env("TRANSOM_LAB_ROUNDS", ROUNDS))
 }
 

@@ -67,7 +67,7 @@ pub(super) fn labs() -> Result<(), String> {
 fn labs_in(directory: &Path, original: &Original) -> Result<(), String> {
     step("run labs in the original's cluster");
     let mut cargo = shell::cargo();
-    cargo.args(["test", "-p", "transom", "--test", "labs", "--", "joined::", "--nocapture", "--test-threads", "1"]);
+    cargo.args(["test", "--workspace", "--test", "labs", "--", "joined::", "--nocapture", "--test-threads", "1"]);
     run_all(cargo.env("TRANSOM_KUBECONFIG", original.kubeconfig()), &directory.join("labs.log"))
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn windows_proxy() -> Result<PathBuf, String> {
 /// Runs the tests with programs that take what our server says for what a cluster says.
 fn clients(directory: &Path) -> Result<(), String> {
     let mut cargo = shell::cargo();
-    cargo.args(["test", "-p", "cluster", "--test", "kubectl", "--test", "kube_proxy", "--", "--nocapture"]);
+    cargo.args(["test", "--workspace", "--test", "kubectl", "--test", "kube_proxy", "--", "--nocapture"]);
     cargo.env("TRANSOM_KUBECTL", directory.join("kubectl")).env("TRANSOM_KUBE_PROXY", directory.join("kube-proxy"));
     run_all(&mut cargo, &directory.join("clients.log"))
 }
@@ -115,7 +115,7 @@ fn agents_with(directory: &Path) -> Result<(), String> {
     for (target, names) in AGENTS {
         step(&format!("run the tests {target}/{names} with the original"));
         let mut cargo = shell::cargo();
-        cargo.args(["test", "-p", "node", "--test", target, "--", names, "--nocapture", "--test-threads", AGENTS_AT_ONCE]);
+        cargo.args(["test", "--workspace", "--test", target, "--", names, "--nocapture", "--test-threads", AGENTS_AT_ONCE]);
         SCRIPTED.iter().for_each(|name| _ = cargo.args(["--skip", name]));
         cargo.env("TRANSOM_KUBERNETES", directory);
         run_all(&mut cargo, &directory.join(format!("agents-{target}.log")))?;
@@ -146,7 +146,7 @@ fn run_all(cargo: &mut Command, log: &Path) -> Result<(), String> {
 fn battery(log: &Path, kubeconfig: Option<&Path>) -> Result<(), String> {
     let mut cargo = shell::cargo();
     // Most of them wait for a controller most of the time.
-    cargo.args(["test", "-p", "cluster", "--test", "semantics", "--test", "mirror", "--", "--test-threads", "8"]);
+    cargo.args(["test", "--workspace", "--test", "semantics", "--test", "mirror", "--", "--test-threads", "8"]);
     cargo.env_remove("TRANSOM_KUBECONFIG").env_remove("TRANSOM_IS_ORIGINAL");
     if let Some(kubeconfig) = kubeconfig {
         cargo.env("TRANSOM_KUBECONFIG", kubeconfig).env("TRANSOM_IS_ORIGINAL", "1");
