@@ -17,10 +17,10 @@ struct Step {
 const STEP_LIMIT: Duration = Duration::from_secs(40 * 60);
 
 /// How many rounds the crash test plays here; `cargo test` plays a few.
-const CRASH_ROUNDS: &str = "200";
+const CRASH_ROUNDS: &str = "100";
 
 /// How many seeds of chaos the Service proxy has to bear here, in memory and as real processes; `cargo test` plays some.
-const CHAOS_SEEDS: [(&str, &str); 2] = [("proxier", "1000"), ("modes", "50")];
+const CHAOS_SEEDS: [(&str, &str); 2] = [("proxier", "1000"), ("modes", "25")];
 
 /// The packages with code for Windows, and those below them.
 const WINDOWS_PACKAGES: &[&str] = &["transom", "host", "abi", "computenetwork", "vmcompute", "bcryptprimitives"];

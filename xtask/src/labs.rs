@@ -14,7 +14,7 @@ const BUILDS: [(&str, &str); 4] = [("transom", "auto"), ("ws2019", "tap"), ("ws2
 const UPDATE: &str = "TRANSOM_UPDATE";
 
 /// How often a lab goes up and down with random kills.
-const ROUNDS: &str = "50";
+const ROUNDS: &str = "25";
 
 /// Runs everything.
 pub(crate) fn run() -> Result<(), String> {
